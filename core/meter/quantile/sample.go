@@ -164,7 +164,7 @@ func (s *Sample) Mean() (mean float64, ok bool) {
 	if s.count == 0 {
 		return 0, false
 	}
-	quotient, remainder := bits.Div64(s.sumHi%uint64(s.count), s.sumLo, uint64(s.count))
+	quotient, remainder := bits.Div64(s.sumHi, s.sumLo, uint64(s.count))
 	return float64(quotient) + float64(remainder)/float64(s.count), true
 }
 
@@ -206,8 +206,8 @@ func (s *Sample) Quantile(p float64) (value int64, ok bool) {
 
 // bucketOf returns the bucket of a value of at least 0.
 func bucketOf(value int64) int {
-	shift := max(bits.Len64(uint64(value))-bucketBits-1, 0)
-	return shift<<bucketBits + int(value>>(shift&63))
+	shift := bits.Len64(uint64(value)|(2<<bucketBits-1)) - bucketBits - 1
+	return shift<<bucketBits + int(uint64(value)>>(uint(shift)&63))
 }
 
 // bucketRange returns the least and greatest value of bucket i.

@@ -1,0 +1,158 @@
+package latency
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Span is an inclusive span of whole numbers. The zero Span holds every number.
+type Span struct{ Min, Max int }
+
+// String returns "8..32", or "any" for the zero Span.
+func (s Span) String() string {
+	if s == (Span{}) {
+		return "any"
+	}
+	return fmt.Sprintf("%d..%d", s.Min, s.Max)
+}
+
+func (s Span) side(n int) int {
+	switch {
+	case s == (Span{}):
+		return 0
+	case n < s.Min:
+		return -1
+	case n > s.Max:
+		return 1
+	default:
+		return 0
+	}
+}
+
+func (s Span) nearest(n int) int {
+	if s == (Span{}) {
+		return n
+	}
+	return min(max(n, s.Min), s.Max)
+}
+
+// Range is the set of shapes a model was calibrated on: a box. A zero Span leaves its axis free, for a
+// quantity that the model does not depend on.
+type Range struct {
+	Rows, Fresh, Context Span
+}
+
+// Holds reports whether a shape lies in the range.
+func (r Range) Holds(s Shape) bool {
+	return r.Rows.side(s.Rows) == 0 && r.Fresh.side(s.FreshTokens) == 0 && r.Context.side(s.ContextTokens) == 0
+}
+
+// String names the axes that are bound: "rows 8..32, context 0..65536".
+func (r Range) String() string {
+	var parts []string
+	for _, axis := range r.axes() {
+		if axis.span != (Span{}) {
+			parts = append(parts, axis.name+" "+axis.span.String())
+		}
+	}
+	if parts == nil {
+		return "any shape"
+	}
+	return strings.Join(parts, ", ")
+}
+
+type rangeAxis struct {
+	name string
+	span Span
+}
+
+func (r Range) axes() [3]rangeAxis {
+	return [3]rangeAxis{{"rows", r.Rows}, {"fresh tokens", r.Fresh}, {"context tokens", r.Context}}
+}
+
+func (r Range) nearest(s Shape) Shape {
+	s.Rows = r.Rows.nearest(s.Rows)
+	s.FreshTokens = r.Fresh.nearest(s.FreshTokens)
+	s.ContextTokens = r.Context.nearest(s.ContextTokens)
+	return s
+}
+
+func (r Range) check() error {
+	for _, axis := range r.axes() {
+		if axis.span.Min < 0 || axis.span.Max < axis.span.Min {
+			return fmt.Errorf("latency: calibrated %s %d..%d, want 0 <= least <= greatest",
+				axis.name, axis.span.Min, axis.span.Max)
+		}
+	}
+	return nil
+}
+
+// RangeOf returns the calibrated range of a model, looking through wrappers, or ok = false when the
+// model is valid everywhere.
+func RangeOf(m Model) (valid Range, ok bool) {
+	switch m := m.(type) {
+	case interface{ ValidRange() (Range, bool) }:
+		return m.ValidRange()
+	case interface{ Unwrap() Model }:
+		return RangeOf(m.Unwrap())
+	default:
+		return Range{}, false
+	}
+}
+
+// OutOfRangeError returns the error that ends a run whose model refused a shape.
+func OutOfRangeError(name string, m Model, s Shape) error {
+	shape := fmt.Sprintf("%d rows, %d fresh and %d context tokens", s.Rows, s.FreshTokens, s.ContextTokens)
+	if valid, ok := RangeOf(m); ok && !valid.Holds(s) {
+		return fmt.Errorf("latency of %s: a launch of %s lies outside the calibrated range %v", name, shape, valid)
+	}
+	return fmt.Errorf("latency of %s: a launch of %s takes longer than %d ns", name, shape, MaxStepNs)
+}
+
+// Tally counts the launches of one model that were outside its calibrated range. The zero value is
+// ready.
+type Tally struct {
+	Launches int64 // all
+	Below    int64 // outside, with some axis below its span and none above
+	Above    int64 // outside, with some axis above its span
+}
+
+// Note counts one launch and the inRange that StepNs gave for it.
+func (t *Tally) Note(m Model, s Shape, inRange bool) {
+	t.Launches++
+	if !inRange {
+		t.noteOutside(m, s)
+	}
+}
+
+func (t *Tally) noteOutside(m Model, s Shape) {
+	if p, ok := m.(interface{ innerShape(Shape) Shape }); ok {
+		s = p.innerShape(s)
+	}
+	valid, _ := RangeOf(m)
+	for _, side := range [...]int{
+		valid.Rows.side(s.Rows), valid.Fresh.side(s.FreshTokens), valid.Context.side(s.ContextTokens),
+	} {
+		if side > 0 {
+			t.Above++
+			return
+		}
+	}
+	t.Below++
+}
+
+// Warning returns the sentence that a result carries, or "" when every launch was in range.
+func (t *Tally) Warning(name string, m Model) string {
+	if t.Below+t.Above == 0 {
+		return ""
+	}
+	valid, _ := RangeOf(m)
+	var parts []string
+	if t.Below > 0 {
+		parts = append(parts, fmt.Sprintf("%d of %d launches below", t.Below, t.Launches))
+	}
+	if t.Above > 0 {
+		parts = append(parts, fmt.Sprintf("%d of %d launches above", t.Above, t.Launches))
+	}
+	return fmt.Sprintf("latency of %s: %s the calibrated range %v", name, strings.Join(parts, " and "), valid)
+}
