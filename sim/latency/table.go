@@ -77,7 +77,7 @@ func spanOf(axis []int) Span {
 	if axis == nil {
 		return Span{}
 	}
-	return Span{Min: axis[0], Max: axis[len(axis)-1]}
+	return Between(axis[0], axis[len(axis)-1])
 }
 
 // StepNs implements Model.

@@ -5,24 +5,29 @@ import (
 	"strings"
 )
 
-// Span is an inclusive span of whole numbers. The zero Span holds every number.
-type Span struct{ Min, Max int }
+// Span is an inclusive span of whole numbers; the zero Span holds every number. Make one with Between.
+type Span struct {
+	Min, Max int
+	Bound    bool // false: every number
+}
+
+// Between returns the span from least to greatest.
+func Between(least, greatest int) Span { return Span{Min: least, Max: greatest, Bound: true} }
 
 // String returns "8..32", or "any" for the zero Span.
 func (s Span) String() string {
-	if s == (Span{}) {
+	if !s.Bound {
 		return "any"
 	}
 	return fmt.Sprintf("%d..%d", s.Min, s.Max)
 }
 
+// side returns -1 below the span, 1 above it and 0 inside.
 func (s Span) side(n int) int {
 	switch {
-	case s == (Span{}):
-		return 0
-	case n < s.Min:
+	case s.Bound && n < s.Min:
 		return -1
-	case n > s.Max:
+	case s.Bound && n > s.Max:
 		return 1
 	default:
 		return 0
@@ -30,7 +35,7 @@ func (s Span) side(n int) int {
 }
 
 func (s Span) nearest(n int) int {
-	if s == (Span{}) {
+	if !s.Bound {
 		return n
 	}
 	return min(max(n, s.Min), s.Max)
@@ -51,7 +56,7 @@ func (r Range) Holds(s Shape) bool {
 func (r Range) String() string {
 	var parts []string
 	for _, axis := range r.axes() {
-		if axis.span != (Span{}) {
+		if axis.span.Bound {
 			parts = append(parts, axis.name+" "+axis.span.String())
 		}
 	}
