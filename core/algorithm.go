@@ -1,0 +1,30 @@
+package core
+
+// Visit is a request as its Algorithm sees it after a forward pass. It shows nothing of
+// future tokens or of the natural length (I11), nothing of slots, rows or batches.
+type Visit struct {
+	ID       uint64
+	Model    int    // that has just run
+	Position int    // of the sampled token in the answer, from 0
+	Models   uint32 // bit m: the request may go to model m
+	State    *State
+}
+
+// Algorithm is a token-level routing rule: the three functions of TokenRouter (section 3),
+// seen from one request. All are pure but for *Visit.State.
+type Algorithm interface {
+	// Route says which model goes on after a forward pass, prefill included. The present
+	// model means "stay here": the token is then committed.
+	Route(v *Visit, r *Result) int
+	// Send is asked when the request leaves for peer: is the sampled token kept (committed,
+	// and the end of the suffix) or dropped, so that the peer makes it again?
+	Send(v *Visit, r *Result, peer int) (keep bool)
+	// Receive is told that the request has come to Visit.Model with a suffix of n tokens.
+	Receive(v *Visit, n int)
+}
+
+// Entry is implemented by an Algorithm that draws the model that makes the first token.
+type Entry interface {
+	// Enter returns the first model of a request; draw is uniform in [0, 1).
+	Enter(draw float64, models uint32) int
+}

@@ -1,0 +1,176 @@
+package core
+
+import "fmt"
+
+// Check verifies every invariant that one state can show and names the first that is broken.
+// It is for tests: it takes time in proportion to slots and pages, and allocates.
+func (s *Scheduler) Check() error {
+	for _, check := range []func() error{
+		s.checkCounts, s.checkPages, s.checkLiveness, s.checkPlaces, s.checkTokens, s.checkSlots,
+	} {
+		if err := check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Scheduler) checkCounts() error {
+	c := s.count
+	gone := c.Finished + c.Rejected + c.Cancelled + c.Failed
+	if s.c.Node == 0 && c.Submitted != gone+uint64(s.live)+uint64(len(s.waiting)) {
+		return fmt.Errorf("I1: submitted %d, gone %d, live %d, waiting %d",
+			c.Submitted, gone, s.live, len(s.waiting))
+	}
+	alive := 0
+	for i := range s.requests {
+		if s.requests[i].phase == live {
+			alive++
+		}
+	}
+	if alive != s.live {
+		return fmt.Errorf("I1: %d slots are live, N = %d", alive, s.live)
+	}
+	return nil
+}
+
+func (s *Scheduler) checkPages() error {
+	for m := range s.models {
+		if !s.models[m].owned {
+			continue
+		}
+		p := &s.models[m].pool
+		held := make([]int32, len(p.refs))
+		for slot := range s.requests {
+			seat := s.seat(int32(slot), m)
+			page := seat.tail
+			for i := seat.pages; i > 0; i-- {
+				held[page]++
+				page = p.prev[page]
+			}
+			if seat.pages > 0 && page != noPage {
+				return fmt.Errorf("I2: model %d slot %d: chain is longer than %d pages", m, slot, seat.pages)
+			}
+			if room := int64(seat.pages) * int64(s.c.PageTokens); int64(seat.kv) > room {
+				return fmt.Errorf("I2: model %d slot %d: %d tokens in %d pages", m, slot, seat.kv, seat.pages)
+			}
+		}
+		used := 0
+		for page, n := range held {
+			if n != p.refs[page] && n+p.refs[page] > 0 {
+				return fmt.Errorf("I2: model %d page %d: %d seats hold it, count %d", m, page, n, p.refs[page])
+			}
+			if n > 0 {
+				used++
+			}
+		}
+		if used+len(p.free) != s.models[m].pages {
+			return fmt.Errorf("I2: model %d: %d pages held + %d free, want %d",
+				m, used, len(p.free), s.models[m].pages)
+		}
+		if s.models[m].reserved < 0 || s.models[m].reserved > s.models[m].pages {
+			return fmt.Errorf("I2: model %d: %d of %d pages promised", m, s.models[m].reserved, s.models[m].pages)
+		}
+	}
+	return nil
+}
+
+func (s *Scheduler) checkLiveness() error {
+	if s.live == 0 || s.away > 0 {
+		return nil
+	}
+	for m := range s.models {
+		if s.models[m].busy {
+			return nil
+		}
+	}
+	if s.wake == 0 {
+		return fmt.Errorf("I3: %d live, nothing runs, nothing is on its way, no wake-up", s.live)
+	}
+	return nil
+}
+
+func (s *Scheduler) checkPlaces() error {
+	places := make([]int, len(s.requests))
+	for m := range s.models {
+		mo := &s.models[m]
+		for _, slot := range mo.queue {
+			places[slot]++
+			if st := s.seat(slot, m).state; st != seatQueued {
+				return fmt.Errorf("I4: model %d slot %d is in the queue, its seat is in state %d", m, slot, st)
+			}
+		}
+		if !mo.busy {
+			continue
+		}
+		for _, row := range mo.rows {
+			if s.requests[row.Slot].gen != row.Gen {
+				return fmt.Errorf("I6: slot %d was reused while model %d runs it", row.Slot, m)
+			}
+			if s.requests[row.Slot].phase == live {
+				places[row.Slot]++
+			}
+			if st := s.seat(row.Slot, m).state; st != seatRunning {
+				return fmt.Errorf("I5: model %d slot %d runs, its seat is in state %d", m, row.Slot, st)
+			}
+		}
+	}
+	away := 0
+	for slot, n := range places {
+		r := &s.requests[slot]
+		want := 0
+		if r.phase == live && r.at != nowhere {
+			want = 1
+		}
+		if r.phase == live && r.at == nowhere {
+			away++
+		}
+		if n != want {
+			return fmt.Errorf("I4: slot %d is in %d places, want %d", slot, n, want)
+		}
+	}
+	if away != s.away {
+		return fmt.Errorf("I4: %d requests are away, counted %d", away, s.away)
+	}
+	return nil
+}
+
+func (s *Scheduler) checkTokens() error {
+	for slot := range s.requests {
+		r := &s.requests[slot]
+		if r.phase != live {
+			continue
+		}
+		if r.known < r.prompt || r.known > r.limit {
+			return fmt.Errorf("I8: slot %d knows %d tokens, want %d to %d", slot, r.known, r.prompt, r.limit)
+		}
+		for m := range s.models {
+			seat := s.seat(int32(slot), m)
+			if seat.kv > r.known || seat.seen > r.known {
+				return fmt.Errorf("I7: slot %d model %d: %d tokens in KV, %d seen, %d known",
+					slot, m, seat.kv, seat.seen, r.known)
+			}
+		}
+	}
+	return nil
+}
+
+func (s *Scheduler) checkSlots() error {
+	used := 0
+	for i := range s.requests {
+		switch r := &s.requests[i]; r.phase {
+		case absent:
+		case draining:
+			used++
+		default:
+			used++
+			if s.byID.get(r.id) != int32(i) {
+				return fmt.Errorf("I6: request %d in slot %d is not found by its ID", r.id, i)
+			}
+		}
+	}
+	if used+len(s.free) != len(s.requests) {
+		return fmt.Errorf("I6: %d slots used + %d free, want %d", used, len(s.free), len(s.requests))
+	}
+	return nil
+}

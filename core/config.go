@@ -1,0 +1,100 @@
+package core
+
+import "fmt"
+
+// Admission says how KV pages are promised to a request when it is admitted.
+type Admission uint8
+
+const (
+	// Reserve promises the pages of the longest possible answer in every pool that the
+	// request may need. Nothing is ever preempted.
+	Reserve Admission = iota + 1
+	// Optimistic promises the prompt only. When a pool runs dry the youngest requests lose
+	// their pages there and compute them again later.
+	Optimistic
+)
+
+// Model is one model of the system, on whatever node.
+type Model struct {
+	Name    string
+	Node    int
+	Pages   int // KV pool
+	RowsMax int // most rows of a launch; 0 means no bound
+}
+
+// Config describes a Scheduler. Everything in it is fixed for the Scheduler's life.
+type Config struct {
+	Models    []Model
+	Algorithm Algorithm
+	Policy    Policy
+	Admission Admission
+
+	// Requests is the number of slots: requests live or waiting for admission.
+	Requests int
+	// LiveMax bounds N, the requests live at once; 0 means Requests.
+	LiveMax int
+	// ContextMax is the most tokens of one request, prompt and output.
+	ContextMax int
+	// PageTokens is the size of a KV page, the same in every pool.
+	PageTokens int
+	// TokenBudget bounds the fresh tokens of a launch, so that a long prompt is fed in
+	// chunks; 0 means no bound. Otherwise at least 2 * PageTokens.
+	TokenBudget int
+
+	// Node is this Scheduler's own node. Node 0 is the front: it admits all requests.
+	Node int
+}
+
+func (c *Config) validate() error {
+	if n := len(c.Models); n < 1 || n > ModelsMax {
+		return fmt.Errorf("core: %d models, want 1 to %d", n, ModelsMax)
+	}
+	if c.Algorithm == nil && len(c.Models) > 1 || c.Policy == nil {
+		return fmt.Errorf("core: Algorithm and Policy must be set")
+	}
+	if c.Admission != Reserve && c.Admission != Optimistic {
+		return fmt.Errorf("core: Admission = %d, want Reserve or Optimistic", c.Admission)
+	}
+	if c.LiveMax == 0 {
+		c.LiveMax = c.Requests
+	}
+	if c.Requests < 1 || c.LiveMax < 1 || c.LiveMax > c.Requests {
+		return fmt.Errorf("core: Requests = %d, LiveMax = %d, want 1 <= LiveMax <= Requests",
+			c.Requests, c.LiveMax)
+	}
+	if c.ContextMax < 2 || c.PageTokens < 1 {
+		return fmt.Errorf("core: ContextMax = %d, PageTokens = %d, want at least 2 and 1",
+			c.ContextMax, c.PageTokens)
+	}
+	if c.TokenBudget != 0 && c.TokenBudget < 2*c.PageTokens {
+		return fmt.Errorf("core: TokenBudget = %d, want 0 or at least 2 pages = %d",
+			c.TokenBudget, 2*c.PageTokens)
+	}
+	return c.validateModels()
+}
+
+func (c *Config) validateModels() error {
+	owned, nodes := 0, 1
+	for i, m := range c.Models {
+		if m.Pages < 1 || m.Node < 0 || m.RowsMax < 0 {
+			return fmt.Errorf("core: model %d %q: Pages = %d, Node = %d, RowsMax = %d,"+
+				" want at least 1, 0 and 0", i, m.Name, m.Pages, m.Node, m.RowsMax)
+		}
+		if m.Node == c.Node {
+			owned++
+		}
+		nodes = max(nodes, m.Node+1)
+	}
+	if owned == 0 && c.Node != 0 {
+		return fmt.Errorf("core: node %d has no model", c.Node)
+	}
+	if nodes > 1 && c.Requests < 2*c.LiveMax {
+		return fmt.Errorf("core: Requests = %d with LiveMax = %d on %d nodes, want at least"+
+			" twice: news of an end may come late", c.Requests, c.LiveMax, nodes)
+	}
+	if _, ok := c.Policy.(Barrier); ok && owned < len(c.Models) {
+		return fmt.Errorf("core: policy %T is a barrier over all models: node %d owns %d of %d",
+			c.Policy, c.Node, owned, len(c.Models))
+	}
+	return nil
+}

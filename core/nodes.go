@@ -1,0 +1,122 @@
+package core
+
+import "fmt"
+
+// A request is in one place, or on its way to one (I4), and only that place ends it. So an
+// Ended is never followed by anything else of that request, whatever the links' delays,
+// except that on another link the front's Admitted may come later: a tomb waits for it.
+
+// send hands the request to model next of another node.
+func (s *Scheduler) send(slot int32, r *request, m, next int) {
+	r.at = nowhere
+	s.away++
+	anchor := s.seat(slot, next).seen
+	h := Handoff{
+		ID: r.id, From: m, To: next, Anchor: anchor, Tokens: r.known - anchor,
+		Prompt: r.prompt, Limit: r.limit, Slot: slot, Age: r.age, Models: r.models,
+		Drops: r.drops, State: r.state, Prefix: r.prefix,
+	}
+	for i := range s.models {
+		h.Seen[i] = s.seat(slot, i).seen
+	}
+	s.out.Sends = append(s.out.Sends, h)
+}
+
+// arrived takes a request over from another node.
+func (s *Scheduler) arrived(h *Handoff) {
+	if h.To < 0 || h.To >= len(s.models) || !s.models[h.To].owned {
+		panic(fmt.Sprintf("core: node %d got a hand-off to model %d, which it does not own",
+			s.c.Node, h.To))
+	}
+	slot := s.byID.get(h.ID)
+	if slot < 0 {
+		slot = s.guest(h.ID)
+		s.live++
+		s.away++
+		s.requests[slot].phase = live
+	}
+	r := &s.requests[slot]
+	r.known, r.prompt, r.limit, r.age = h.Anchor+h.Tokens, h.Prompt, h.Limit, h.Age
+	r.models, r.drops, r.state = h.Models, h.Drops, h.State
+	if r.prefix == nil {
+		r.prefix = h.Prefix
+	}
+	for m := range s.models {
+		s.seat(slot, m).seen = h.Seen[m]
+	}
+	s.away--
+	s.count.Arrived++
+	if r.cancel {
+		s.end(slot, nowhere, r.outcome, r.reason)
+		return
+	}
+	s.comeTo(slot, r, h.To)
+}
+
+// guest makes a slot for a request that another node has admitted.
+func (s *Scheduler) guest(id uint64) int32 {
+	if len(s.free) == 0 {
+		panic(fmt.Sprintf("core: node %d has no slot for request %d: all %d in use, of which"+
+			" live %d", s.c.Node, id, s.c.Requests, s.live))
+	}
+	slot := s.takeSlot(id)
+	s.out.Admits = append(s.out.Admits, Admit{ID: id, Slot: slot, Guest: true})
+	return slot
+}
+
+func (s *Scheduler) newsCame(n *News) {
+	slot := s.byID.get(n.ID)
+	switch n.Kind {
+	case NewsAdmitted:
+		s.newsAdmitted(slot, n)
+	case NewsEnded:
+		s.newsEnded(slot, n)
+	case NewsCancel:
+		if slot < 0 {
+			s.count.CancelsLate++
+			return
+		}
+		s.cancel(slot, n.Outcome, n.Reason)
+	default:
+		panic(fmt.Sprintf("core: news of kind %d", n.Kind))
+	}
+}
+
+func (s *Scheduler) newsAdmitted(slot int32, n *News) {
+	if slot < 0 {
+		slot = s.guest(n.ID)
+		r := &s.requests[slot]
+		r.phase, r.told = live, true
+		s.live++
+		s.away++
+		return
+	}
+	r := &s.requests[slot]
+	r.told = true
+	if r.phase == tomb {
+		s.byID.remove(n.ID)
+		s.freeSlot(slot)
+	}
+}
+
+func (s *Scheduler) newsEnded(slot int32, n *News) {
+	if slot < 0 {
+		slot = s.guest(n.ID)
+		s.requests[slot].phase = tomb
+		return
+	}
+	r := &s.requests[slot]
+	told := r.told
+	s.live--
+	s.away--
+	s.leave(slot, nowhere, n.Outcome, n.Reason, n.Tokens)
+	if !told {
+		s.takeTomb(n.ID)
+	}
+}
+
+// takeTomb keeps the memory of an ended request until its NewsAdmitted comes.
+func (s *Scheduler) takeTomb(id uint64) {
+	slot := s.takeSlot(id)
+	s.requests[slot].phase = tomb
+}

@@ -1,0 +1,31 @@
+// Package route has the token-level routing algorithms, each as its publication defines it.
+//
+// Model 0 is the small model (SLM), model 1 the large one (LLM); ME takes any number. Every
+// algorithm sees one request at a time; what it remembers is in Visit.State.
+package route
+
+import "tokenrouter/core"
+
+const (
+	small = 0
+	large = 1
+)
+
+// judged is the shape that R2R, CITER and Co-LLM share: the small model's token is judged
+// after every one of its forward passes, prefill included; one that is not good enough is
+// dropped, and the large model makes exactly one token in its place.
+type judged struct{}
+
+// Send keeps the large model's token on the way back and drops the small model's, an EOS
+// included, on the way there.
+func (judged) Send(v *core.Visit, _ *core.Result, _ int) bool { return v.Model == large }
+
+// Receive accepts all tokens.
+func (judged) Receive(*core.Visit, int) {}
+
+func to(large_ bool) int {
+	if large_ {
+		return large
+	}
+	return small
+}

@@ -1,0 +1,225 @@
+package core
+
+import (
+	"fmt"
+	"slices"
+)
+
+// phase is where a request is in its life.
+type phase uint8
+
+const (
+	absent   phase = iota // slot is free
+	waiting               // for admission
+	live                  // admitted: at a model here, at another node, or on its way
+	draining              // gone, but a launch still names its slot (I6)
+	tomb                  // NewsEnded came before NewsAdmitted: the slot waits for the latter
+)
+
+// nowhere is request.at of a request that is not queued or running at a model of this node.
+const nowhere = -1
+
+type request struct {
+	id      uint64
+	state   State
+	known   int32 // tokens: prompt and committed, as far as this node knows
+	prompt  int32
+	limit   int32 // known is never above it
+	gen     uint32
+	models  uint32
+	at      int8 // model of this node where it is queued or running
+	phase   phase
+	drops   uint8 // drafts dropped since the last commit
+	entry   int8
+	told    bool // NewsAdmitted has come, or this node is the front
+	cancel  bool // NewsCancel has come: end it wherever it turns up
+	outcome Outcome
+	reason  Reason
+	age     uint64 // order of admission
+	prefix  []uint64
+}
+
+type seatState uint8
+
+const (
+	seatAbsent seatState = iota // never there, or lost its pages
+	seatQueued
+	seatRunning
+	seatPending // the request is away; pages and count kept
+)
+
+// seat is a request's place at one model.
+type seat struct {
+	since    Time  // when it joined the queue
+	kv       int32 // tokens in KV
+	pages    int32
+	tail     int32 // last page
+	seen     int32 // tokens the model knew when the request last left it
+	state    seatState
+	returned bool // first row of this visit is still to come
+	rebuild  bool // its pages were taken away: what is fed next is recomputed
+}
+
+type model struct {
+	queue    []int32 // slots, oldest first
+	rows     []Row   // of the launch in flight
+	pool     pool
+	seq      uint64
+	rowsMax  int
+	owned    bool
+	busy     bool
+	reserved int // pages promised here, also for a model of another node
+	pages    int
+}
+
+// Scheduler makes every decision: admission, batching, hand-off, KV. It is passive: Turn is
+// called with what happened and says what must be done. It is not safe for concurrent use.
+type Scheduler struct {
+	c        Config
+	alg      Algorithm
+	policy   Policy
+	enter    Entry
+	requests []request
+	seats    []seat // [slot*len(models) + model]
+	models   []model
+	byID     table
+	free     []int32 // slots
+	waiting  []int32 // slots, oldest first
+	order    []int32 // of events, for a turn with several
+	live     int     // N
+	away     int     // live requests at another node or on their way
+	started  uint64  // ages given
+	now      Time
+	wake     Time // Actions.Wake of the last turn
+	view     View
+	visit    Visit
+	out      *Actions
+	count    Counters
+	nodes    bool // other nodes exist
+}
+
+// New validates c and allocates everything the Scheduler will ever need (I12).
+func New(c Config) (*Scheduler, error) {
+	if err := c.validate(); err != nil {
+		return nil, err
+	}
+	s := &Scheduler{
+		c: c, alg: c.Algorithm, policy: c.Policy,
+		requests: make([]request, c.Requests),
+		seats:    make([]seat, c.Requests*len(c.Models)),
+		models:   make([]model, len(c.Models)),
+		byID:     newTable(c.Requests),
+		free:     make([]int32, 0, c.Requests),
+		waiting:  make([]int32, 0, c.Requests),
+		order:    make([]int32, 0, 4*c.Requests+16),
+	}
+	s.enter, _ = c.Algorithm.(Entry)
+	s.view.s = s
+	for i := range c.Requests {
+		s.free = append(s.free, int32(c.Requests-1-i)) // slot 0 goes out first
+	}
+	for i, m := range c.Models {
+		s.models[i] = model{rowsMax: m.RowsMax, owned: m.Node == c.Node, pages: m.Pages}
+		if m.RowsMax == 0 {
+			s.models[i].rowsMax = c.Requests
+		}
+		if m.Node != c.Node {
+			s.nodes = true
+			continue
+		}
+		s.models[i].pool = newPool(m.Pages)
+		s.models[i].queue = make([]int32, 0, c.Requests)
+		s.models[i].rows = make([]Row, 0, c.Requests)
+	}
+	return s, nil
+}
+
+// Turn folds in a set of events that happened by now, plans once, and overwrites out with
+// what must be done. The order of in does not matter (I9). It panics on a driver's mistake:
+// time that goes back, a completion of an idle model, results that do not match the launch.
+func (s *Scheduler) Turn(now Time, in []Event, out *Actions) {
+	if now < s.now {
+		panic(fmt.Sprintf("core: Turn at %d after Turn at %d", now, s.now))
+	}
+	s.now = now
+	s.out = out
+	out.reset()
+	if len(in) == 1 {
+		s.fold(&in[0])
+	} else {
+		s.foldSorted(in)
+	}
+	s.count.Turns++
+	s.admit()
+	s.plan()
+	s.wake = out.Wake
+	s.out = nil
+}
+
+func (s *Scheduler) foldSorted(in []Event) {
+	s.order = s.order[:0]
+	for i := range in {
+		s.order = append(s.order, int32(i))
+	}
+	slices.SortStableFunc(s.order, func(a, b int32) int { return compareEvents(&in[a], &in[b]) })
+	for _, i := range s.order {
+		s.fold(&in[i])
+	}
+}
+
+// compareEvents orders a turn's events: by kind; completions by model, last model first;
+// the others by request.
+func compareEvents(a, b *Event) int {
+	if a.Kind != b.Kind {
+		return int(a.Kind) - int(b.Kind)
+	}
+	if a.Kind == BatchDone {
+		return b.Model - a.Model
+	}
+	ka, kb := a.key(), b.key()
+	switch {
+	case ka < kb:
+		return -1
+	case ka > kb:
+		return 1
+	}
+	return int(a.News.Kind) - int(b.News.Kind)
+}
+
+func (e *Event) key() uint64 {
+	switch e.Kind {
+	case Arrived:
+		return e.Handoff.ID
+	case NewsCame:
+		return e.News.ID
+	case Submitted:
+		return e.Submission.ID
+	}
+	return e.ID
+}
+
+func (s *Scheduler) fold(e *Event) {
+	switch e.Kind {
+	case BatchDone:
+		s.batchDone(e)
+	case Arrived:
+		s.arrived(e.Handoff)
+	case NewsCame:
+		s.newsCame(&e.News)
+	case Cancelled:
+		s.cancelled(e)
+	case Submitted:
+		s.submitted(e.Submission)
+	case Woken:
+	default:
+		panic(fmt.Sprintf("core: event of kind %d", e.Kind))
+	}
+}
+
+func (s *Scheduler) seat(slot int32, m int) *seat { return &s.seats[int(slot)*len(s.models)+m] }
+
+func (s *Scheduler) wakeBy(t Time) {
+	if s.out.Wake == 0 || t < s.out.Wake {
+		s.out.Wake = t
+	}
+}
