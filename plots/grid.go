@@ -1,0 +1,73 @@
+package plots
+
+import "gonum.org/v1/plot/vg"
+
+// A grid arranges panels in rows of equal cells with one label for each axis of all.
+type grid struct {
+	panels        []panel
+	columns, rows int
+	width         vg.Length // of the figure
+	left          vg.Length // of each cell: room for its tick labels
+}
+
+const (
+	cellHeight  = 104.0 // with title and tick labels
+	cellTop     = 13.0
+	cellBottom  = tickGap + tickSize*capHeight + 4
+	cellRight   = 5.0
+	gridLabel   = labelSize + 5 // room for an axis label
+	columnsMost = 4
+)
+
+func newGrid(panels []panel) grid {
+	n := len(panels)
+	g := grid{panels: panels, columns: n, width: TextWidth}
+	if n > columnsMost {
+		rows := (n + columnsMost - 1) / columnsMost
+		g.columns = (n + rows - 1) / rows
+	}
+	g.rows = (n + g.columns - 1) / g.columns
+	if n <= 2 {
+		g.width = ColumnWidth
+	}
+	for _, p := range panels {
+		marks, _ := p.yTicks(cellHeight - cellTop - cellBottom)
+		g.left = max(g.left, tickWidth(marks)+tickGap+5)
+	}
+	return g
+}
+
+func (g grid) free() int { return g.columns*g.rows - len(g.panels) }
+
+func (g grid) height() vg.Length {
+	if len(g.panels) == 1 {
+		return cellHeight*1.5 + gridLabel + 2*edge
+	}
+	return vg.Length(g.rows)*cellHeight + gridLabel + 2*edge
+}
+
+// cell is the frame of the panel of that number, counted along the rows.
+func (g grid) cell(s sheet, i int) vg.Rectangle {
+	width := (s.right - s.left - gridLabel) / vg.Length(g.columns)
+	height := (s.top - s.bottom - gridLabel) / vg.Length(g.rows)
+	x := s.left + gridLabel + width*vg.Length(i%g.columns)
+	y := s.top - height*vg.Length(i/g.columns)
+	return rectangle(x+g.left, y-height+cellBottom, x+width-cellRight, y-cellTop)
+}
+
+// drawAxes draws all frames and the common labels, and returns the frames.
+func (g grid) drawAxes(c *canvas, s sheet) []vg.Rectangle {
+	frames := make([]vg.Rectangle, len(g.panels))
+	for i, p := range g.panels {
+		frames[i] = g.cell(s, i)
+		p.drawFrame(c, frames[i])
+	}
+	label := axisText()
+	first, last := g.cell(s, 0), g.cell(s, g.columns*g.rows-1)
+	x := label.fit(g.panels[0].x.Label, s.width())
+	c.text(label, at((first.Min.X+last.Max.X)/2, s.bottom+2), x, atMid, atStart)
+	label.turned = true
+	y := label.fit(g.panels[0].y.Label, s.top-s.bottom)
+	c.text(label, at(s.left+labelSize*capHeight, (first.Max.Y+last.Min.Y)/2), y, atMid, atStart)
+	return frames
+}

@@ -1,0 +1,34 @@
+package plots
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// load reads figure data of testdata.
+func load[T any](t testing.TB, name string) T {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var data T
+	if err := json.Unmarshal(text, &data); err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return data
+}
+func TestTmp(t *testing.T) {
+	f, err := Threshold(load[ThresholdData](t, "threshold.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Write("/tmp/gen", "threshold")
+	f, err = ThroughputSpeed(load[ThroughputSpeedData](t, "speed.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Write("/tmp/gen", "speed")
+}

@@ -1,0 +1,78 @@
+package plots
+
+import "gonum.org/v1/plot/vg"
+
+// edge is the empty border of every figure in points.
+const edge = 3.0
+
+// A sheet hands out the parts of a figure from the top down and from the bottom up.
+type sheet struct {
+	left, right, bottom, top vg.Length
+}
+
+func newSheet(width, height vg.Length) sheet {
+	return sheet{left: edge, right: width - edge, bottom: edge, top: height - edge}
+}
+
+func (s sheet) width() vg.Length { return s.right - s.left }
+
+// headHeight is the room that title and legend of these need above the panels.
+func headHeight(title string, l legend, width vg.Length) vg.Length {
+	h := vg.Length(len(titleText().wrap(title, width))) * (titleSize + 2.5)
+	if l.rows() > 0 {
+		h += l.height() + 2
+	}
+	return h + 3
+}
+
+// drawHead draws the title and, below it, the legend, both centred, and takes their room from the sheet.
+func (s *sheet) drawHead(c *canvas, title string, l legend) {
+	middle := (s.left + s.right) / 2
+	for _, line := range titleText().wrap(title, s.width()) {
+		c.text(titleText(), at(middle, s.top), line, atMid, atEnd)
+		s.top -= titleSize + 2.5
+	}
+	if l.rows() > 0 {
+		l.draw(c, at(middle-l.width()/2, s.top))
+		s.top -= l.height() + 2
+	}
+	s.top -= 3
+}
+
+// drawNote draws a remark at the bottom, and takes its room from the sheet.
+func (s *sheet) drawNote(c *canvas, note string) {
+	lines := noteText().wrap(note, s.width())
+	for i := len(lines) - 1; i >= 0; i-- {
+		c.text(noteText(), at(s.left, s.bottom+1), lines[i], atStart, atStart)
+		s.bottom += tickSize + 2
+	}
+}
+
+func noteHeight(note string, width vg.Length) vg.Length {
+	return vg.Length(len(noteText().wrap(note, width))) * (tickSize + 2)
+}
+
+// drawAxes draws one panel into the rest of the sheet, with its labels, and returns its frame.
+func (s *sheet) drawAxes(c *canvas, p panel) vg.Rectangle {
+	label := axisText()
+	bottom := s.bottom + tickGap + tickSize*capHeight + 4 + labelSize
+	top := s.top - 2
+	ys, yPower := p.yTicks(top - bottom)
+	left := s.left + labelSize + 4 + tickWidth(ys) + tickGap
+	frame := rectangle(left, bottom, s.right-4, top)
+	_, xPower := p.xTicks(frame.Size().X)
+
+	xLabel := label.fit(withPower(p.x.Label, xPower), s.width())
+	across := (frame.Min.X + frame.Max.X) / 2
+	if half := label.width(xLabel) / 2; across+half > s.right {
+		across = s.right - half
+	}
+	c.text(label, at(across, s.bottom+2), xLabel, atMid, atStart)
+	label.turned = true
+	yLabel := label.fit(withPower(p.y.Label, yPower), s.top-s.bottom)
+	up := min((top+bottom)/2, s.top-label.width(yLabel)/2)
+	c.text(label, at(s.left+labelSize*capHeight, max(up, s.bottom+label.width(yLabel)/2)), yLabel, atMid, atStart)
+
+	p.drawFrame(c, frame)
+	return frame
+}

@@ -1,0 +1,50 @@
+package plots
+
+import "gonum.org/v1/plot/vg"
+
+// SweepData is any metric against any sweep axis.
+type SweepData struct {
+	Title  string
+	X, Y   Axis
+	Series []Series // one a group; a policy's name gives its look, see PolicyNames
+}
+
+// Sweep draws a line with marks for each series, at column width. Series of the same name share look and
+// legend entry. It fails if the slices of a series differ in length.
+func Sweep(d SweepData) (*Figure, error) {
+	series := make([]Series, len(d.Series))
+	names := make([]string, len(d.Series))
+	for i, s := range d.Series {
+		if err := s.check("sweep"); err != nil {
+			return nil, err
+		}
+		s.Name = clean(s.Name)
+		series[i], names[i] = s, s.Name
+	}
+	byName := looksFor(names)
+	looks := make([]look, len(series))
+	for i, name := range names {
+		looks[i] = byName[name]
+	}
+	d.X.Label, d.Y.Label = clean(d.X.Label), clean(d.Y.Label)
+	p := newPanel("", d.X, d.Y, series, looks)
+	return single(clean(d.Title), p, nil), nil
+}
+
+// single is a figure of one panel at column width; extra, if not nil, draws over the data.
+func single(title string, p panel, extra func(c *canvas, frame vg.Rectangle)) *Figure {
+	note, leftOut := omissions(p.omitted())
+	inner := newSheet(ColumnWidth, 0).width()
+	key := newLegend(legendEntries([]panel{p}), inner)
+	height := 2.15*vg.Inch + headHeight(title, key, inner) + noteHeight(note, inner)
+	return &Figure{Width: ColumnWidth, Height: height, LeftOut: leftOut, draw: func(c *canvas) {
+		s := newSheet(ColumnWidth, height)
+		s.drawHead(c, title, key)
+		s.drawNote(c, note)
+		frame := s.drawAxes(c, p)
+		p.drawLayers(c, frame)
+		if extra != nil {
+			extra(c, frame)
+		}
+	}}
+}

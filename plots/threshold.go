@@ -1,0 +1,131 @@
+package plots
+
+import (
+	"fmt"
+	"strconv"
+
+	"gonum.org/v1/plot/vg"
+)
+
+// ThresholdPanel is the throughput (tok/s, Y) at each threshold B1 of the large model (X) with that many
+// requests in flight. Series without points are left away; their names may be empty.
+type ThresholdPanel struct {
+	Concurrency int
+	Predicted   Series // by the throughput model
+	Simulated   Series // with intervals over seeds
+	Measured    Series // published measurements
+}
+
+// ThresholdData is the figure that shows whether prediction, simulation and measurement agree on the best
+// threshold; compare figure 10 of TokenRouter, arXiv 2610.12242.
+type ThresholdData struct {
+	Title  string
+	Panels []ThresholdPanel
+}
+
+// sourceLooks are those of predicted, simulated and measured values.
+var sourceLooks = []look{
+	{colour: black, mark: noMark},
+	{colour: skyBlue, mark: circle, noLine: true, open: true},
+	{colour: vermilion, mark: diamond, noLine: true, open: true},
+}
+
+// Threshold draws a small panel per concurrency at text width, each with its own range. The best point of
+// each series is marked: a filled mark, or a ring on the predicted line. It fails if the slices of a series
+// differ in length.
+func Threshold(d ThresholdData) (*Figure, error) {
+	d.Title = clean(d.Title)
+	panels := make([]panel, len(d.Panels))
+	var all []placed
+	for i, q := range d.Panels {
+		p, err := q.panel()
+		if err != nil {
+			return nil, err
+		}
+		panels[i] = p
+		all = append(all, p.omitted()...)
+	}
+	if len(panels) == 0 {
+		panels = []panel{newPanel("", thresholdAxis, throughputAxis, nil, nil)}
+	}
+	note, leftOut := omissions(all)
+	g := newGrid(panels)
+	entries := thresholdEntries(panels)
+	// A free cell at the end of the grid holds the legend; else it stands above.
+	inCell := g.free() > 0
+	inner := newSheet(g.width, 0).width()
+	head := legend{}
+	if !inCell {
+		head = newLegend(entries, inner)
+	}
+	height := headHeight(d.Title, head, inner) + g.height() + noteHeight(note, inner)
+	return &Figure{Width: g.width, Height: height, LeftOut: leftOut, draw: func(c *canvas) {
+		s := newSheet(g.width, height)
+		s.drawHead(c, d.Title, head)
+		s.drawNote(c, note)
+		frames := g.drawAxes(c, s)
+		for i, p := range panels {
+			p.drawLayers(c, frames[i])
+			p.drawBest(c, frames[i])
+		}
+		if inCell {
+			cell := g.cell(s, len(panels))
+			key := newLegend(entries, cell.Size().X)
+			key.draw(c, at(cell.Min.X, (cell.Min.Y+cell.Max.Y+key.height())/2))
+		}
+	}}, nil
+}
+
+var (
+	thresholdAxis  = Axis{Label: "threshold of the large model, B_{1} (requests)", Integer: true}
+	throughputAxis = Axis{Label: "throughput (tok/s)"}
+)
+
+func (q ThresholdPanel) panel() (panel, error) {
+	names := []string{"predicted", "simulated", "measured (published)"}
+	var series []Series
+	var looks []look
+	for i, s := range []Series{q.Predicted, q.Simulated, q.Measured} {
+		if err := s.check(fmt.Sprintf("threshold: N = %d", q.Concurrency)); err != nil {
+			return panel{}, err
+		}
+		if len(s.X) == 0 && i > 0 {
+			continue
+		}
+		if s.Name = clean(s.Name); s.Name == "" {
+			s.Name = names[i]
+		}
+		series, looks = append(series, s), append(looks, sourceLooks[i])
+	}
+	return newPanel("N = "+strconv.Itoa(q.Concurrency), thresholdAxis, throughputAxis, series, looks), nil
+}
+
+// drawBest marks the best point of each series.
+func (p panel) drawBest(c *canvas, r vg.Rectangle) {
+	for _, l := range p.layers {
+		q, ok := l.best()
+		if !ok {
+			continue
+		}
+		place := p.at(r, q.x, q.y)
+		if l.mark == noMark {
+			c.stroke(pen{colour: l.colour, width: 0.9}, circle.outline(place, bestRing))
+			continue
+		}
+		c.drawMark(l.mark, place, l.radius, l.colour, false)
+	}
+}
+
+// bestRing is the radius of the ring around the best predicted point, wide enough to stand around a mark.
+const bestRing = 4.2
+
+// thresholdEntries adds the explanation of the best marks to the legend.
+func thresholdEntries(panels []panel) []entry {
+	ring := swatch(func(c *canvas, r vg.Rectangle) {
+		y, third := (r.Min.Y+r.Max.Y)/2, r.Size().X/3
+		c.stroke(pen{colour: black, width: 0.9}, circle.outline(at(r.Min.X+third/2+1, y), bestRing-0.5))
+		c.drawMark(circle, at(r.Min.X+third*1.5+2, y), 2, skyBlue, false)
+		c.drawMark(diamond, at(r.Min.X+third*2.5+1.5, y), 2, vermilion, false)
+	})
+	return append(legendEntries(panels), entry{name: "best of each", swatch: &ring})
+}

@@ -1,0 +1,84 @@
+package plots
+
+import (
+	"strconv"
+
+	"gonum.org/v1/plot/vg"
+)
+
+// A SpeedCurve is what one policy reaches as the number of requests in flight grows. All slices have the
+// length of Concurrency; the intervals may be nil.
+type SpeedCurve struct {
+	Policy          string
+	Concurrency     []int
+	Speed           []float64 // of a single user, tok/s
+	Throughput      []float64 // of all together, tok/s
+	ThroughputLow   []float64 // ends of the confidence interval, tok/s
+	ThroughputHigh  []float64
+	LabelledMembers []int // concurrencies written beside their points; nil: 1, 2, 4, 8, 16, ...
+}
+
+// ThroughputSpeedData is throughput against single-user speed for N = 1, 2, ... in flight, a curve per policy.
+type ThroughputSpeedData struct {
+	Title  string
+	Curves []SpeedCurve
+}
+
+// ThroughputSpeed draws the curves at column width, with N beside some of the points where it fits without
+// touching anything. It fails if the slices of a curve differ in length.
+func ThroughputSpeed(d ThroughputSpeedData) (*Figure, error) {
+	series := make([]Series, len(d.Curves))
+	looks := make([]look, len(d.Curves))
+	names := make([]string, len(d.Curves))
+	for i, q := range d.Curves {
+		s := Series{clean(q.Policy), q.Speed, q.Throughput, q.ThroughputLow, q.ThroughputHigh}
+		if err := s.check("throughput against speed"); err != nil {
+			return nil, err
+		}
+		if err := sameLength(q); err != nil {
+			return nil, err
+		}
+		series[i], names[i] = s, s.Name
+	}
+	byName := looksFor(names)
+	for i, name := range names {
+		looks[i] = byName[name]
+	}
+	x := Axis{Label: "single-user speed (tok/s per request)"}
+	p := newPanel("", x, Axis{Label: "throughput (tok/s)", Zero: true}, series, looks)
+	return single(clean(d.Title), p, func(c *canvas, r vg.Rectangle) { drawConcurrency(c, r, p, d.Curves) }), nil
+}
+
+// drawConcurrency writes N beside the labelled points.
+func drawConcurrency(c *canvas, r vg.Rectangle, p panel, curves []SpeedCurve) {
+	room := newRoom(p, r)
+	for i, l := range p.layers {
+		style := plain()
+		style.colour = l.colour
+		for _, q := range l.points() {
+			n := curves[i].Concurrency[q.index]
+			if !labelled(n, curves[i].LabelledMembers) {
+				continue
+			}
+			text := strconv.Itoa(n)
+			if i == 0 && q.index == 0 {
+				text = "N = " + text
+			}
+			if corner, ok := room.find(style, p.at(r, q.x, q.y), text); ok {
+				c.text(style, corner, text, atStart, atStart)
+			}
+		}
+	}
+}
+
+func labelled(n int, chosen []int) bool {
+	if chosen == nil {
+		return n > 0 && n&(n-1) == 0
+	}
+	for _, m := range chosen {
+		if m == n {
+			return true
+		}
+	}
+	return false
+}
