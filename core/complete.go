@@ -2,6 +2,9 @@ package core
 
 import "fmt"
 
+// dropsMax is the most drafts dropped in a row before the Algorithm is held to go in circles.
+const dropsMax = 100
+
 // batchDone takes the results of a launch: each row is routed on its own.
 func (s *Scheduler) batchDone(e *Event) {
 	if e.Model < 0 || e.Model >= len(s.models) || !s.models[e.Model].busy {
@@ -80,8 +83,7 @@ func (s *Scheduler) route(slot int32, r *request, seat *seat, m int, res *Result
 	} else {
 		s.count.Dropped++
 		r.drops++
-		if int(r.drops) >= len(s.models) {
-			// Every model in turn has left its token to another.
+		if r.drops >= dropsMax {
 			seat.state = seatPending
 			s.end(slot, m, Failed, NoProgress)
 			return

@@ -45,11 +45,8 @@ func NewMatrix(p, c [][]float64) (Matrix, error) {
 		if math.Abs(sum-1) > 1e-9 {
 			return a, fmt.Errorf("row %d of routing sums to %v, want 1", i, sum)
 		}
-		for j := len(up) - 1; j >= 0 && p[i][j] == 0 || j >= 0 && up[j] == sum; j-- {
-			up[j] = 1
-			if p[i][j] > 0 {
-				break
-			}
+		for j := len(up) - 1; j >= 0 && up[j] == sum; j-- {
+			up[j] = 1 // rounding leaves no gap, and a trailing 0 is never drawn
 		}
 		a.up, a.keep = append(a.up, up), append(a.keep, keep)
 	}

@@ -1,0 +1,25 @@
+// Package outcome says what forward passes give in the simulator: keyed draws, or what a
+// recorded run gave. It knows requests and positions, never policies or batches, so that
+// every policy meets the same world.
+package outcome
+
+import "tokenrouter/core"
+
+// Request is what the world knows of a live request, and the scheduler must not (I11).
+type Request struct {
+	ID           uint64
+	Key          uint64 // keyed.Request(seed, ID): base of all its draws
+	PromptTokens int32
+	OutputTokens int32 // the token of position OutputTokens-1 is EOS; 0: never
+	Scratch      [2]uint64
+}
+
+// Source fills in results. Each method call covers one launch.
+type Source interface {
+	// Fill writes results[i] for rows[i], a row of a launch of the model, whose request is
+	// requests[rows[i].Slot]. The position of the sampled token in the answer is
+	// rows[i].Start + rows[i].Fresh - PromptTokens. Rows without Head get a zero Result.
+	Fill(model int, rows []core.Row, requests []Request, results []core.Result)
+	// Err is the first fault met, for example a position that a trace does not have.
+	Err() error
+}
