@@ -3,6 +3,7 @@ package core
 // Row is one request of a launch: feed its tokens of positions [Start, Start+Fresh).
 type Row struct {
 	ID       uint64
+	Since    Time // when it joined the queue
 	Slot     int32
 	Gen      uint32 // of the slot
 	Start    int32  // tokens already in this model's KV
@@ -39,9 +40,10 @@ type Grant struct {
 
 // Admit says that a request has become live here. Guest: another node admitted it.
 type Admit struct {
-	ID    uint64
-	Slot  int32
-	Guest bool
+	ID      uint64
+	Arrival Time // Submission.Arrival; 0 for a guest
+	Slot    int32
+	Guest   bool
 }
 
 // Outcome is how a request left: every submitted request leaves once, with one of these.

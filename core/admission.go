@@ -19,6 +19,7 @@ func (s *Scheduler) submitted(sub *Submission) {
 	r.entry = int8(s.entry(sub, r.models))
 	r.prefix = sub.Prefix
 	r.phase = waiting
+	r.arrival = sub.Arrival
 	r.told = true
 	s.waiting = append(s.waiting, slot)
 }
@@ -99,7 +100,7 @@ func (s *Scheduler) admit() {
 		s.started++
 		r.age = s.started
 		r.phase = live
-		s.out.Admits = append(s.out.Admits, Admit{ID: r.id, Slot: slot})
+		s.out.Admits = append(s.out.Admits, Admit{ID: r.id, Arrival: r.arrival, Slot: slot})
 		if s.nodes {
 			s.out.News = append(s.out.News, News{Kind: NewsAdmitted, ID: r.id})
 		}

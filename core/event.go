@@ -62,6 +62,7 @@ type Result struct {
 // request leaves; the rest is copied.
 type Submission struct {
 	ID           uint64
+	Arrival      Time // planned; handed on in Admit, not used
 	PromptTokens int32
 	TokensMax    int32  // most tokens to commit
 	Entry        int    // model that gets the prompt, unless the Algorithm draws it

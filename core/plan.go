@@ -121,7 +121,7 @@ func (s *Scheduler) take(mi int, budget int32, rowsMax int, low, high int32) int
 		s.count.Fed += uint64(fresh)
 		budget -= fresh
 		m.rows = append(m.rows, Row{
-			ID: r.id, Slot: slot, Gen: r.gen, Start: seat.kv, Fresh: fresh,
+			ID: r.id, Since: seat.since, Slot: slot, Gen: r.gen, Start: seat.kv, Fresh: fresh,
 			Head: head, Returned: seat.returned,
 		})
 		seat.state = seatRunning

@@ -36,6 +36,7 @@ type request struct {
 	outcome Outcome
 	reason  Reason
 	age     uint64 // order of admission
+	arrival Time
 	prefix  []uint64
 }
 

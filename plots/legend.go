@@ -14,7 +14,7 @@ type entry struct {
 type swatch func(c *canvas, r vg.Rectangle)
 
 const (
-	keyWidth     = 17.0
+	keyWidth     = 20.0
 	keyGap       = 3.0
 	entryGap     = 9.0
 	legendHeight = 10.5 // of a row

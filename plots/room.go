@@ -1,10 +1,6 @@
 package plots
 
-import (
-	"fmt"
-
-	"gonum.org/v1/plot/vg"
-)
+import "gonum.org/v1/plot/vg"
 
 // A room knows what is drawn in a frame and finds places for labels that touch none of it.
 type room struct {
@@ -93,12 +89,4 @@ func crosses(r vg.Rectangle, a, b vg.Point) bool {
 		return from <= to
 	}
 	return cut(a.X, b.X-a.X, r.Min.X, r.Max.X) && cut(a.Y, b.Y-a.Y, r.Min.Y, r.Max.Y)
-}
-
-func sameLength(q SpeedCurve) error {
-	if len(q.Concurrency) != len(q.Speed) {
-		return fmt.Errorf("plots: throughput against speed: curve %q has %d concurrencies for %d points",
-			q.Policy, len(q.Concurrency), len(q.Speed))
-	}
-	return nil
 }

@@ -120,3 +120,8 @@ func plain() textStyle     { return textStyle{size: tickSize, colour: ink} }
 func axisText() textStyle  { return textStyle{size: labelSize, colour: ink} }
 func titleText() textStyle { return textStyle{size: titleSize, bold: true, colour: ink} }
 func noteText() textStyle  { return textStyle{size: tickSize, colour: noteGrey} }
+
+// darker is a colour of lines made dark enough for small text on white.
+func darker(c color.RGBA) color.RGBA {
+	return color.RGBA{uint8(int(c.R) * 7 / 10), uint8(int(c.G) * 7 / 10), uint8(int(c.B) * 7 / 10), c.A}
+}

@@ -28,12 +28,17 @@ func Sweep(d SweepData) (*Figure, error) {
 	}
 	d.X.Label, d.Y.Label = clean(d.X.Label), clean(d.Y.Label)
 	p := newPanel("", d.X, d.Y, series, looks)
-	return single(clean(d.Title), p, nil), nil
+	return single(clean(d.Title), p, "", nil), nil
 }
 
-// single is a figure of one panel at column width; extra, if not nil, draws over the data.
-func single(title string, p panel, extra func(c *canvas, frame vg.Rectangle)) *Figure {
+// single is a figure of one panel at column width; extra, if not nil, draws over the data. The remark stands
+// below the axes, after the note about points left out.
+func single(title string, p panel, remark string, extra func(c *canvas, frame vg.Rectangle)) *Figure {
 	note, leftOut := omissions(p.omitted())
+	if note != "" && remark != "" {
+		note += "; "
+	}
+	note += remark
 	inner := newSheet(ColumnWidth, 0).width()
 	key := newLegend(legendEntries([]panel{p}), inner)
 	height := 2.15*vg.Inch + headHeight(title, key, inner) + noteHeight(note, inner)

@@ -8,7 +8,8 @@ import (
 )
 
 // ThresholdPanel is the throughput (tok/s, Y) at each threshold B1 of the large model (X) with that many
-// requests in flight. Series without points are left away; their names may be empty.
+// requests in flight. Series without points are left away. A name replaces the one in the legend and should
+// tell the level of the intervals, as in "simulated, 95 % interval"; it may be empty.
 type ThresholdPanel struct {
 	Concurrency int
 	Predicted   Series // by the throughput model
@@ -122,10 +123,10 @@ const bestRing = 4.2
 // thresholdEntries adds the explanation of the best marks to the legend.
 func thresholdEntries(panels []panel) []entry {
 	ring := swatch(func(c *canvas, r vg.Rectangle) {
-		y, third := (r.Min.Y+r.Max.Y)/2, r.Size().X/3
-		c.stroke(pen{colour: black, width: 0.9}, circle.outline(at(r.Min.X+third/2+1, y), bestRing-0.5))
-		c.drawMark(circle, at(r.Min.X+third*1.5+2, y), 2, skyBlue, false)
-		c.drawMark(diamond, at(r.Min.X+third*2.5+1.5, y), 2, vermilion, false)
+		x, y := r.Min.X, (r.Min.Y+r.Max.Y)/2
+		c.stroke(pen{colour: black, width: 0.9}, circle.outline(at(x+3.7, y), 3.5))
+		c.drawMark(circle, at(x+10.9, y), 2, skyBlue, false)
+		c.drawMark(diamond, at(x+17, y), 2, vermilion, false)
 	})
 	return append(legendEntries(panels), entry{name: "best of each", swatch: &ring})
 }

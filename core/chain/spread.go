@@ -29,11 +29,13 @@ type spreads struct {
 	pool    []float64
 	key     []byte
 	totals  []int
+	limit   float64 // most entries of a spread, and most work for one
 }
 
-// newSpreads returns the empty store for the routing matrix p, whose rows sum to 1.
-func newSpreads(p [][]float64) *spreads {
-	s := &spreads{models: len(p), classOf: make([]int, len(p)), byKey: map[string]*spread{}}
+// newSpreads returns the empty store for the routing matrix p, whose rows sum to 1. limit is the most entries that
+// a spread may have.
+func newSpreads(p [][]float64, limit int) *spreads {
+	s := &spreads{models: len(p), classOf: make([]int, len(p)), byKey: map[string]*spread{}, limit: float64(limit)}
 	for i, row := range p {
 		s.classOf[i] = -1
 		for c, known := range s.rows {
@@ -61,7 +63,8 @@ func equalRows(a, b []float64) bool {
 	return true
 }
 
-// of returns the spread of totals[c] requests that completed on models of row class c. totals is left as it was.
+// of returns the spread of totals[c] requests that completed on models of row class c, or nil if it is larger than
+// the limit. totals is left as it was.
 func (s *spreads) of(totals []int) *spread {
 	for c, t := range totals {
 		binary.LittleEndian.PutUint16(s.key[2*c:], uint16(t))
@@ -74,17 +77,38 @@ func (s *spreads) of(totals []int) *spread {
 	for last > 0 && totals[last] == 0 {
 		last--
 	}
+	if s.compositions(last, totals[last]) > s.limit {
+		return nil
+	}
 	made := s.multinomial(last, totals[last])
 	rest := append([]int(nil), totals...)
 	rest[last] = 0
 	for _, t := range rest {
 		if t > 0 {
-			made = s.convolve(s.of(rest), made)
+			before := s.of(rest)
+			if before == nil || float64(before.count)*float64(made.count) > s.limit {
+				return nil
+			}
+			made = s.convolve(before, made)
 			break
 		}
 	}
 	s.byKey[key] = made
 	return made
+}
+
+// compositions returns the number of ways in which rows requests of one row class can go.
+func (s *spreads) compositions(class, rows int) float64 {
+	ways, targets := 1.0, 0
+	for _, p := range s.rows[class] {
+		if p > 0 {
+			targets++
+		}
+	}
+	for t := 1; t < targets; t++ {
+		ways *= float64(rows+t) / float64(t)
+	}
+	return ways
 }
 
 // multinomial returns the spread of rows requests of one row class, arrivals in lexicographic order.
