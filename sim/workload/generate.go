@@ -47,7 +47,7 @@ func NewGamma(seed, count uint64, perSecond, variation float64, lengths Lengths)
 	}
 	meanNs := 1e9 / perSecond
 	if !(meanNs <= float64(MaxArrivalNs)) {
-		return nil, fmt.Errorf("workload: arrival rate %v/s: a mean gap of %.3g s is longer than the clock of %.3g s",
+		return nil, fmt.Errorf("workload: arrival rate %v/s: mean gap of %.3g s, want at most the clock of %.3g s",
 			perSecond, meanNs/1e9, float64(MaxArrivalNs)/1e9)
 	}
 	return newGenerator(seed, count, lengths, gaps{meanNs: meanNs, shape: 1 / (variation * variation)})
