@@ -161,3 +161,26 @@ func (t *Tally) Warning(name string, m Model) string {
 	}
 	return fmt.Sprintf("latency of %s: %s the calibrated range %v", name, strings.Join(parts, " and "), valid)
 }
+
+// boxOf returns the least range that holds all points. An axis that is 0 in every point was not recorded
+// and stays free.
+func boxOf(points []Point) Range {
+	grow := func(span Span, n int) Span {
+		if !span.Bound {
+			return Between(n, n)
+		}
+		return Between(min(span.Min, n), max(span.Max, n))
+	}
+	var box Range
+	for _, point := range points {
+		box.Rows = grow(box.Rows, point.Shape.Rows)
+		box.Fresh = grow(box.Fresh, point.Shape.FreshTokens)
+		box.Context = grow(box.Context, point.Shape.ContextTokens)
+	}
+	for _, span := range []*Span{&box.Rows, &box.Fresh, &box.Context} {
+		if span.Min == 0 && span.Max == 0 {
+			*span = Span{}
+		}
+	}
+	return box
+}
