@@ -106,8 +106,16 @@ func (m mark) outline(p vg.Point, r vg.Length) vg.Path {
 	}
 }
 
-// drawMark draws one mark. An open mark is filled with white, so that lines do not run through it.
-func (c *canvas) drawMark(m mark, p vg.Point, r vg.Length, colour color.Color, open bool) {
+// A filling is what is inside the outline of a mark.
+type filling int
+
+const (
+	filled filling = iota + 1 // the colour of the outline
+	opened                    // white, so that lines do not run through
+	hollow                    // what lies below
+)
+
+func (c *canvas) drawMark(m mark, p vg.Point, r vg.Length, colour color.Color, inside filling) {
 	edge := pen{colour: colour, width: 0.9}
 	switch m {
 	case noMark:
@@ -122,11 +130,13 @@ func (c *canvas) drawMark(m mark, p vg.Point, r vg.Length, colour color.Color, o
 		return
 	}
 	path := m.outline(p, r)
-	inside := colour
-	if open {
-		inside = white
+	switch inside {
+	case filled:
+		c.SetColor(colour)
+		c.Fill(path)
+	case opened:
+		c.SetColor(white)
+		c.Fill(path)
 	}
-	c.SetColor(inside)
-	c.Fill(path)
 	c.stroke(edge, path)
 }

@@ -123,5 +123,5 @@ func (e entry) drawKey(c *canvas, r vg.Rectangle) {
 	if !e.look.noLine {
 		c.segment(pen{colour: e.look.colour, width: 1, dashes: e.look.dashes}, at(r.Min.X, y), at(r.Max.X, y))
 	}
-	c.drawMark(e.look.mark, at(mid, y), 2, e.look.colour, e.look.open)
+	c.drawMark(e.look.mark, at(mid, y), 2, e.look.colour, e.look.fill())
 }

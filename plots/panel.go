@@ -148,7 +148,7 @@ func (p panel) drawLayers(c *canvas, r vg.Rectangle) {
 			for _, q := range run {
 				// A crowded line is readable without marks, a lone point is not visible without one.
 				if len(run) == 1 || len(run) <= crowd {
-					c.drawMark(l.shown(len(run)), p.at(r, q.x, q.y), l.radius, l.colour, l.open)
+					c.drawMark(l.shown(len(run)), p.at(r, q.x, q.y), l.radius, l.colour, l.fill())
 				}
 			}
 		}

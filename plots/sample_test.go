@@ -21,14 +21,16 @@ func load[T any](t testing.TB, name string) T {
 	return data
 }
 func TestTmp(t *testing.T) {
-	f, err := Threshold(load[ThresholdData](t, "threshold.json"))
-	if err != nil {
-		t.Fatal(err)
+	w := func(f *Figure, err error) func(string) {
+		return func(name string) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			f.Write("/tmp/gen", name)
+		}
 	}
-	f.Write("/tmp/gen", "threshold")
-	f, err = ThroughputSpeed(load[ThroughputSpeedData](t, "speed.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	f.Write("/tmp/gen", "speed")
+	w(Threshold(load[ThresholdData](t, "threshold.json")))("threshold")
+	w(ThroughputSpeed(load[ThroughputSpeedData](t, "speed.json")))("speed")
+	w(Schedules(load[SchedulesData](t, "schedules.json")))("schedules")
+	w(Timeline(load[TimelineData](t, "timeline.json")))("timeline")
 }

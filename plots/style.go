@@ -33,8 +33,15 @@ type look struct {
 	colour color.RGBA
 	dashes []vg.Length
 	mark   mark
-	open   bool // marks are outlines
-	noLine bool // marks only
+	inside filling // of the mark; 0 is filled
+	noLine bool    // marks only
+}
+
+func (l look) fill() filling {
+	if l.inside == 0 {
+		return filled
+	}
+	return l.inside
 }
 
 var policyLooks = map[string]look{
@@ -58,9 +65,9 @@ var spareLooks = []look{
 	{colour: orange, dashes: []vg.Length{4, 2}, mark: square},
 	{colour: skyBlue, dashes: []vg.Length{5, 1.6, 1, 1.6}, mark: triangle},
 	{colour: black, dashes: []vg.Length{1, 1.6}, mark: diamond},
-	{colour: green, mark: triangleDown, open: true},
-	{colour: vermilion, dashes: []vg.Length{4, 2}, mark: circle, open: true},
-	{colour: purple, dashes: []vg.Length{1, 1.6}, mark: square, open: true},
+	{colour: green, mark: triangleDown, inside: opened},
+	{colour: vermilion, dashes: []vg.Length{4, 2}, mark: circle, inside: opened},
+	{colour: purple, dashes: []vg.Length{1, 1.6}, mark: square, inside: opened},
 }
 
 // policyLook finds the look of a policy by its name.
@@ -124,4 +131,10 @@ func noteText() textStyle  { return textStyle{size: tickSize, colour: noteGrey} 
 // darker is a colour of lines made dark enough for small text on white.
 func darker(c color.RGBA) color.RGBA {
 	return color.RGBA{uint8(int(c.R) * 7 / 10), uint8(int(c.G) * 7 / 10), uint8(int(c.B) * 7 / 10), c.A}
+}
+
+// lighter is a colour of lines made light enough to lie under text.
+func lighter(c color.RGBA) color.RGBA {
+	mix := func(v uint8) uint8 { return uint8((int(v) + 2*255) / 3) }
+	return color.RGBA{mix(c.R), mix(c.G), mix(c.B), c.A}
 }

@@ -27,8 +27,8 @@ type ThresholdData struct {
 // sourceLooks are those of predicted, simulated and measured values.
 var sourceLooks = []look{
 	{colour: black, mark: noMark},
-	{colour: skyBlue, mark: circle, noLine: true, open: true},
-	{colour: vermilion, mark: diamond, noLine: true, open: true},
+	{colour: skyBlue, mark: circle, noLine: true, inside: opened},
+	{colour: vermilion, mark: diamond, noLine: true, inside: hollow},
 }
 
 // Threshold draws a small panel per concurrency at text width, each with its own range. The best point of
@@ -113,7 +113,7 @@ func (p panel) drawBest(c *canvas, r vg.Rectangle) {
 			c.stroke(pen{colour: l.colour, width: 0.9}, circle.outline(place, bestRing))
 			continue
 		}
-		c.drawMark(l.mark, place, l.radius, l.colour, false)
+		c.drawMark(l.mark, place, l.radius, l.colour, filled)
 	}
 }
 
@@ -125,8 +125,8 @@ func thresholdEntries(panels []panel) []entry {
 	ring := swatch(func(c *canvas, r vg.Rectangle) {
 		x, y := r.Min.X, (r.Min.Y+r.Max.Y)/2
 		c.stroke(pen{colour: black, width: 0.9}, circle.outline(at(x+3.7, y), 3.5))
-		c.drawMark(circle, at(x+10.9, y), 2, skyBlue, false)
-		c.drawMark(diamond, at(x+17, y), 2, vermilion, false)
+		c.drawMark(circle, at(x+10.9, y), 2, skyBlue, filled)
+		c.drawMark(diamond, at(x+17, y), 2, vermilion, filled)
 	})
 	return append(legendEntries(panels), entry{name: "best of each", swatch: &ring})
 }
