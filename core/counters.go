@@ -56,3 +56,6 @@ func (s *Scheduler) Queued(m int) int { return len(s.models[m].queue) }
 
 // PagesHeld is the number of KV pages in use at model m of this node.
 func (s *Scheduler) PagesHeld(m int) int { return s.models[m].pages - len(s.models[m].pool.free) }
+
+// Now is the time of the last turn.
+func (s *Scheduler) Now() Time { return s.now }

@@ -3,12 +3,15 @@
 // every policy meets the same world.
 package outcome
 
-import "tokenrouter/core"
+import (
+	"tokenrouter/core"
+	"tokenrouter/sim/keyed"
+)
 
 // Request is what the world knows of a live request, and the scheduler must not (I11).
 type Request struct {
 	ID           uint64
-	Key          uint64 // keyed.Request(seed, ID): base of all its draws
+	Key          keyed.Key // of seed and ID: base of all its draws
 	PromptTokens int32
 	OutputTokens int32 // the token of position OutputTokens-1 is EOS; 0: never
 	Scratch      [2]uint64

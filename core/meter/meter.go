@@ -1,0 +1,333 @@
+// Package meter measures a run, simulated or real, from nothing but its turns: one
+// definition of every metric for both worlds. Dictionary lists them.
+//
+// All times come from the turn in which a token is committed, never from when text reached
+// a client. Dropped drafts count nowhere but in Dropped.
+package meter
+
+import (
+	"tokenrouter/core"
+	"tokenrouter/core/meter/quantile"
+)
+
+// Config says what is measured.
+type Config struct {
+	Models int
+	Slots  int // core.Config.Requests, of the front
+	Nodes  int // 0 means 1
+	// WarmupRequests is how many requests must have left before the window opens. Tokens
+	// committed before, and the times of requests admitted before, are left out.
+	WarmupRequests int
+	// GoodTTFT and GoodTPOT are the limits, in ns, that a request must keep for its tokens to
+	// count as goodput; 0 means no limit.
+	GoodTTFT, GoodTPOT core.Time
+	// OnRequest, if set, gets every request that left, in the order of leaving.
+	OnRequest func(*Request)
+}
+
+// Request is what was measured of one request. Times are ns; -1 means never.
+type Request struct {
+	ID        uint64
+	Arrival   core.Time // planned; in a closed loop, when its worker became free
+	Admitted  core.Time
+	First     core.Time // its first token's commit
+	Left      core.Time
+	Tokens    int32
+	ByLast    int32 // of those, by the last model
+	Dropped   int32
+	Handoffs  int32
+	Outcome   core.Outcome
+	Reason    core.Reason
+	InWarmup  bool
+	committed [core.ModelsMax]int32
+}
+
+type slot struct {
+	arrival  core.Time
+	admitted core.Time
+	first    core.Time
+	last     core.Time // of the latest commit
+	id       uint64
+	byModel  [core.ModelsMax]int32
+	pending  [core.ModelsMax]core.Time // since when the seat is pending; -1: it is not
+	tokens   int32
+	returns  int32
+	at       int32 // model of the last row
+	warmup   bool
+}
+
+// Meter measures the turns of one run. It is not safe for concurrent use.
+type Meter struct {
+	c      Config
+	slots  []slot
+	models []perModel
+	// Of several nodes, the front's slots count. alias[node][slot] is the front's slot.
+	byID  map[uint64]int32
+	alias []map[int32]int32
+
+	opened   bool
+	openedAt core.Time
+	closed   bool
+	now      core.Time
+	closedAt core.Time
+	left     int // requests that left before the window opened
+
+	committed uint64 // in the window
+	total     uint64 // in the whole run
+	lastToken core.Time
+	good      uint64
+	outcomes  [5]uint64
+	warmups   uint64 // requests admitted before the window opened
+	ttft      quantile.Sample
+	gap       quantile.Sample
+	perToken  quantile.Sample
+	latency   quantile.Sample
+	admission quantile.Sample
+}
+
+type perModel struct {
+	since     core.Time // of the launch in flight; -1: idle
+	busy      core.Time // in the window
+	launches  uint64
+	rows      uint64
+	fresh     uint64
+	committed uint64
+	wait      core.Time
+	returns   uint64
+	pendings  uint64
+	pending   core.Time
+	pagesMax  int
+}
+
+// New returns a Meter whose window is open from the start if there is no warm-up.
+func New(c Config) *Meter {
+	m := &Meter{c: c, slots: make([]slot, c.Slots), models: make([]perModel, c.Models)}
+	for i := range m.models {
+		m.models[i].since = -1
+	}
+	m.opened = c.WarmupRequests == 0
+	if c.Nodes > 1 {
+		m.byID = make(map[uint64]int32)
+		for range c.Nodes {
+			m.alias = append(m.alias, make(map[int32]int32))
+		}
+	}
+	return m
+}
+
+// Turn measures a turn of a node: the events that were handed in and the actions that came
+// back. A slot may leave and be taken again in one turn, in that order.
+func (m *Meter) Turn(node int, now core.Time, in []core.Event, out *core.Actions) {
+	m.now = now
+	for i := range in {
+		if in[i].Kind == core.BatchDone {
+			m.batchDone(now, &m.models[in[i].Model])
+		}
+	}
+	if len(out.Tokens) > 0 {
+		m.tokens(node, now, out.Tokens)
+	}
+	for i := range out.Leaves {
+		m.leave(node, now, &out.Leaves[i])
+	}
+	for i := range out.Admits {
+		m.admit(node, now, &out.Admits[i])
+	}
+	for i := range out.Launches {
+		m.launch(node, now, &out.Launches[i])
+	}
+}
+
+// slot is the account of a request that has this slot at the node.
+func (m *Meter) slot(node int, slot int32) *slot {
+	if node != 0 {
+		slot = m.alias[node][slot]
+	}
+	return &m.slots[slot]
+}
+
+func (m *Meter) counting() bool { return m.opened && !m.closed }
+
+func (m *Meter) batchDone(now core.Time, p *perModel) {
+	if m.counting() {
+		p.busy += now - max(p.since, m.openedAt)
+	}
+	p.since = -1
+}
+
+func (m *Meter) admit(node int, now core.Time, a *core.Admit) {
+	if a.Guest {
+		m.alias[node][a.Slot] = m.byID[a.ID]
+		return
+	}
+	if m.byID != nil {
+		m.byID[a.ID] = a.Slot
+	}
+	s := &m.slots[a.Slot]
+	arrival := a.Arrival
+	if arrival < 0 {
+		arrival = now
+	}
+	*s = slot{id: a.ID, arrival: arrival, admitted: now, first: -1, at: -1, warmup: !m.opened}
+	for i := range s.pending {
+		s.pending[i] = -1
+	}
+	if s.warmup {
+		m.warmups++
+	}
+}
+
+func (m *Meter) tokens(node int, now core.Time, tokens []core.Token) {
+	counting := m.counting()
+	m.total += uint64(len(tokens))
+	m.lastToken = now
+	if counting {
+		m.committed += uint64(len(tokens))
+	}
+	for i := range tokens {
+		t := &tokens[i]
+		s := m.slot(node, t.Slot)
+		s.tokens++
+		s.byModel[t.Model&(core.ModelsMax-1)]++
+		if counting {
+			m.models[t.Model].committed++
+		}
+		if s.first < 0 {
+			s.first, s.last = now, now
+			continue
+		}
+		if counting && !s.warmup {
+			m.gap.Add(now - s.last)
+		}
+		s.last = now
+	}
+}
+
+func (m *Meter) launch(node int, now core.Time, l *core.Launch) {
+	p := &m.models[l.Model]
+	p.since = now
+	counting := m.counting()
+	var wait core.Time
+	var fresh uint64
+	for i := range l.Rows {
+		row := &l.Rows[i]
+		wait += now - row.Since
+		fresh += uint64(row.Fresh)
+		if row.Returned {
+			m.returned(m.slot(node, row.Slot), row, l.Model, counting)
+		}
+	}
+	if counting {
+		p.launches++
+		p.rows += uint64(len(l.Rows))
+		p.fresh += fresh
+		p.wait += wait
+	}
+}
+
+// returned notes that a request has come to model k: the seat it left is pending since then,
+// and the one at k no longer is.
+func (m *Meter) returned(s *slot, row *core.Row, k int, counting bool) {
+	if s.at >= 0 {
+		s.pending[s.at] = row.Since
+	}
+	s.at = int32(k)
+	s.returns++
+	p := &m.models[k]
+	if counting {
+		p.returns++
+	}
+	if since := s.pending[k]; since >= 0 {
+		s.pending[k] = -1
+		if counting {
+			p.pending += row.Since - since
+			p.pendings++
+		}
+	}
+}
+
+func (m *Meter) leave(node int, now core.Time, l *core.Leave) {
+	if l.Guest {
+		delete(m.alias[node], l.Slot)
+		return
+	}
+	delete(m.byID, l.ID)
+	if l.Slot < 0 || l.Outcome == core.Rejected {
+		m.count(l.Outcome)
+		m.report(&Request{ID: l.ID, Arrival: -1, Admitted: -1, First: -1, Left: now,
+			Outcome: l.Outcome, Reason: l.Reason, InWarmup: !m.opened})
+		return
+	}
+	s := &m.slots[l.Slot]
+	if s.id != l.ID || s.admitted < 0 { // cancelled while it waited for admission
+		s = &slot{id: l.ID, arrival: -1, admitted: -1, first: -1, warmup: !m.opened}
+	}
+	if s.warmup {
+		m.left++
+	} else {
+		m.count(l.Outcome)
+		m.finish(now, s, l)
+	}
+	if m.c.OnRequest != nil {
+		r := Request{ID: s.id, Arrival: s.arrival, Admitted: s.admitted, First: s.first, Left: now,
+			Tokens: s.tokens, ByLast: s.byModel[len(m.models)-1], Handoffs: max(s.returns-1, 0),
+			Outcome: l.Outcome, Reason: l.Reason, InWarmup: s.warmup, committed: s.byModel}
+		m.report(&r)
+	}
+	s.admitted = -1
+	if !m.opened && m.left >= m.c.WarmupRequests {
+		m.opened = true
+		m.openedAt = now
+	}
+}
+
+func (m *Meter) report(r *Request) {
+	if m.c.OnRequest != nil {
+		m.c.OnRequest(r)
+	}
+}
+
+func (m *Meter) count(o core.Outcome) { m.outcomes[o]++ }
+
+func (m *Meter) finish(now core.Time, s *slot, l *core.Leave) {
+	if s.admitted >= 0 {
+		m.admission.Add(s.admitted - s.arrival)
+	}
+	if l.Outcome != core.Finished || s.first < 0 {
+		return
+	}
+	ttft := s.first - s.arrival
+	m.ttft.Add(ttft)
+	m.latency.Add(now - s.arrival)
+	perToken := core.Time(0)
+	if s.tokens > 1 {
+		perToken = (s.last - s.first) / core.Time(s.tokens-1)
+		m.perToken.Add(perToken)
+	}
+	if (m.c.GoodTTFT == 0 || ttft <= m.c.GoodTTFT) && (m.c.GoodTPOT == 0 || perToken <= m.c.GoodTPOT) {
+		m.good += uint64(s.tokens)
+	}
+}
+
+// Pages notes the KV pages in use at a model after a turn.
+func (m *Meter) Pages(model, held int) {
+	if p := &m.models[model]; held > p.pagesMax {
+		p.pagesMax = held
+	}
+}
+
+// Close ends the window at now, so that a run's tail, in which N falls, does not count for
+// throughput. Requests that are still live count for latency when they end. Without it the
+// window ends with the last token of the run.
+func (m *Meter) Close(now core.Time) {
+	if m.closed || !m.opened {
+		return
+	}
+	for i := range m.models {
+		if p := &m.models[i]; p.since >= 0 {
+			p.busy += now - max(p.since, m.openedAt)
+		}
+	}
+	m.closed = true
+	m.closedAt = now
+}

@@ -1,0 +1,346 @@
+// Package sim drives the scheduler core through simulated time. It holds no scheduling
+// decision: it pops the earliest instant and all its events, calls Turn, and asks the world
+// (latency, outcome, workload) how long each launch takes and what it gives.
+//
+// Time is integer nanoseconds. Randomness is keyed (package keyed), so a run's bytes do not
+// depend on policies, order or workers.
+package sim
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"tokenrouter/core"
+	"tokenrouter/core/meter"
+	"tokenrouter/sim/keyed"
+	"tokenrouter/sim/latency"
+	"tokenrouter/sim/outcome"
+	"tokenrouter/sim/workload"
+)
+
+// never is a time that no event has.
+const never = math.MaxInt64
+
+// Message sizes of a link: what a hand-off or a control message carries besides token ids.
+const (
+	headerBytes = 64
+	tokenBytes  = 4
+)
+
+// Config is one simulated run.
+type Config struct {
+	// Core describes the system. Models on several nodes get a Scheduler a node; Core.Node
+	// is not read.
+	Core    core.Config
+	Latency []latency.Model // a model each
+	Outcome outcome.Source
+	// Workload gives the requests. Closed says that it is a closed loop of Core.LiveMax
+	// workers, so that arrival times are not read: a request arrives when a worker is free.
+	Workload workload.Source
+	Closed   bool
+	Seed     uint64
+	// Link returns the link between two nodes. It must take at least 1 ns.
+	Link func(from, to int) latency.Link
+	// Until ends the run at this time, whatever is in flight; 0 means when all is done.
+	Until core.Time
+	// Meter measures the run; its window is closed when the workload runs dry, if Steady.
+	Meter  *meter.Meter
+	Steady bool
+	// Observe, if set, sees every turn.
+	Observe func(node int, now core.Time, in []core.Event, out *core.Actions)
+}
+
+// Result is what a run leaves besides the Meter.
+type Result struct {
+	End      core.Time
+	Counters []core.Counters // a node
+	Tallies  []latency.Tally // a model: launches outside the calibrated range
+	Live     int             // requests in flight when Until came
+}
+
+// Run simulates c until the workload is done, or Until. Errors are of the world (a trace
+// that ends early, a shape that a latency model refuses) or of c; nothing is half-done.
+func Run(ctx context.Context, c Config) (Result, error) {
+	w, err := newWorld(&c)
+	if err != nil {
+		return Result{}, err
+	}
+	return w.run(ctx)
+}
+
+// node is one Scheduler and what it waits for.
+type node struct {
+	s        *core.Scheduler
+	out      core.Actions
+	in       []core.Event
+	doneAt   []core.Time // a model: end of its launch, or never
+	wake     core.Time
+	results  [][]core.Result // a model
+	rows     [][]core.Row
+	requests []outcome.Request // a slot
+}
+
+type world struct {
+	c        Config
+	nodes    []node
+	links    messages
+	constant []core.Time // step time of a model whatever its batch, or 0
+	tallies  []latency.Tally
+	coming   map[uint64]outcome.Request // submitted and not gone
+	prefixes prefixes
+
+	next      workload.Request // not yet submitted
+	more      bool
+	submitted []core.Submission // of this turn
+	closedAt  bool              // Meter.Close was called
+}
+
+func newWorld(c *Config) (*world, error) {
+	models := len(c.Core.Models)
+	if len(c.Latency) != models {
+		return nil, fmt.Errorf("sim: %d latency models for %d models", len(c.Latency), models)
+	}
+	if c.Core.LiveMax == 0 {
+		c.Core.LiveMax = c.Core.Requests
+	}
+	if least := 4 * c.Core.LiveMax; c.Closed && c.Core.Requests < least {
+		c.Core.Requests = least // a backlog, so that who leaves is replaced in the same turn
+	}
+	w := &world{
+		c: *c, coming: make(map[uint64]outcome.Request), tallies: make([]latency.Tally, models),
+		constant: make([]core.Time, models), prefixes: newPrefixes(c.Core.PageTokens),
+	}
+	count := 1
+	for i, m := range c.Core.Models {
+		count = max(count, m.Node+1)
+		if ns, ok := latency.ConstantNs(c.Latency[i]); ok {
+			w.constant[i] = ns
+		}
+	}
+	for id := range count {
+		config := c.Core
+		config.Node = id
+		if count > 1 {
+			config.Requests = max(config.Requests, 4*config.LiveMax)
+		}
+		s, err := core.New(config)
+		if err != nil {
+			return nil, err
+		}
+		n := node{s: s, wake: never, requests: make([]outcome.Request, config.Requests)}
+		for range models {
+			n.doneAt = append(n.doneAt, never)
+			n.results = append(n.results, make([]core.Result, config.Requests))
+			n.rows = append(n.rows, nil)
+		}
+		w.nodes = append(w.nodes, n)
+	}
+	w.links = newMessages(count)
+	w.next, w.more = c.Workload.Next()
+	return w, nil
+}
+
+func (w *world) run(ctx context.Context) (Result, error) {
+	for turns := 0; ; turns++ {
+		t := w.earliest()
+		if t == never || w.c.Until > 0 && t > w.c.Until {
+			break
+		}
+		if turns&0xfff == 0 && ctx.Err() != nil {
+			return Result{}, ctx.Err()
+		}
+		if err := w.step(t); err != nil {
+			return Result{}, err
+		}
+	}
+	if err := w.c.Outcome.Err(); err != nil {
+		return Result{}, err
+	}
+	if err := workload.Err(w.c.Workload); err != nil {
+		return Result{}, err
+	}
+	r := Result{Tallies: w.tallies, Live: w.nodes[0].s.Live()}
+	for i := range w.nodes {
+		r.Counters = append(r.Counters, w.nodes[i].s.Counters())
+		r.End = max(r.End, w.nodes[i].s.Now())
+	}
+	return r, nil
+}
+
+// earliest is the next instant at which anything happens.
+func (w *world) earliest() core.Time {
+	t := w.links.earliest()
+	if w.more && w.arrival() < t {
+		t = w.arrival()
+	}
+	for i := range w.nodes {
+		n := &w.nodes[i]
+		if n.wake < t {
+			t = n.wake
+		}
+		for _, done := range n.doneAt {
+			if done < t {
+				t = done
+			}
+		}
+	}
+	return t
+}
+
+// arrival is when the next request is to be submitted. In a closed loop that is at once,
+// while the backlog has room.
+func (w *world) arrival() core.Time {
+	if !w.c.Closed {
+		return w.next.ArrivalNs
+	}
+	front := w.nodes[0].s
+	if front.Waiting() < w.c.Core.LiveMax {
+		return front.Now()
+	}
+	return never
+}
+
+// step handles all events of instant t, node by node.
+func (w *world) step(t core.Time) error {
+	for i := range w.nodes {
+		n := &w.nodes[i]
+		w.collect(i, n, t)
+		if len(n.in) == 0 {
+			continue
+		}
+		n.s.Turn(t, n.in, &n.out)
+		if err := w.carryOut(i, n, t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// collect gathers the events of node i at instant t.
+func (w *world) collect(i int, n *node, t core.Time) {
+	n.in = n.in[:0]
+	for m, done := range n.doneAt {
+		if done == t {
+			n.doneAt[m] = never
+			n.in = append(n.in, core.Event{
+				Kind: core.BatchDone, Model: m, Results: n.results[m][:len(n.rows[m])],
+			})
+		}
+	}
+	if len(w.nodes) > 1 {
+		n.in = w.links.take(n.in, i, t)
+	}
+	if i == 0 && w.more && w.arrival() <= t {
+		w.submit(n, t)
+	}
+	if n.wake <= t {
+		n.wake = never
+		n.in = append(n.in, core.Event{Kind: core.Woken})
+	}
+}
+
+// submit hands in all requests that are due at t.
+func (w *world) submit(n *node, t core.Time) {
+	w.submitted = w.submitted[:0]
+	room := math.MaxInt
+	if w.c.Closed {
+		room = 2*w.c.Core.LiveMax - n.s.Waiting()
+	}
+	for w.more && len(w.submitted) < room && (w.c.Closed || w.next.ArrivalNs <= t) {
+		r := &w.next
+		w.submitted = append(w.submitted, w.submission(r))
+		w.coming[r.ID] = outcome.Request{
+			ID: r.ID, Key: keyed.NewKey(w.c.Seed, r.ID),
+			PromptTokens: r.PromptTokens, OutputTokens: r.OutputTokens,
+		}
+		w.next, w.more = w.c.Workload.Next()
+	}
+	for j := range w.submitted {
+		n.in = append(n.in, core.Event{Kind: core.Submitted, Submission: &w.submitted[j]})
+	}
+}
+
+func (w *world) submission(r *workload.Request) core.Submission {
+	tokensMax := r.MaxTokens
+	if tokensMax == 0 {
+		tokensMax = int32(min(int64(w.c.Core.ContextMax)-int64(r.PromptTokens), math.MaxInt32))
+	}
+	arrival := r.ArrivalNs
+	if w.c.Closed {
+		arrival = -1
+	}
+	return core.Submission{
+		ID: r.ID, Arrival: arrival, PromptTokens: r.PromptTokens, TokensMax: tokensMax,
+		Draw:   keyed.Float(keyed.Hash(w.c.Seed, r.ID, 0, 0, keyed.Entry)),
+		Prefix: w.prefixes.keys(r.PrefixGroup, r.PrefixTokens),
+	}
+}
+
+// carryOut does what a turn asked for.
+func (w *world) carryOut(i int, n *node, t core.Time) error {
+	for _, a := range n.out.Admits {
+		n.requests[a.Slot] = w.coming[a.ID]
+	}
+	for k := range n.out.Launches {
+		if err := w.launch(n, &n.out.Launches[k], t); err != nil {
+			return err
+		}
+	}
+	if i == 0 {
+		for _, l := range n.out.Leaves {
+			delete(w.coming, l.ID)
+		}
+	}
+	if n.wake = never; n.out.Wake != 0 {
+		n.wake = n.out.Wake
+	}
+	if len(w.nodes) > 1 {
+		w.send(i, n, t)
+	}
+	if m := w.c.Meter; m != nil {
+		m.Turn(i, t, n.in, &n.out)
+		for k := range n.out.Launches {
+			m.Pages(n.out.Launches[k].Model, n.s.PagesHeld(n.out.Launches[k].Model))
+		}
+		if w.c.Steady && !w.closedAt && !w.more && n.s.Waiting() == 0 && i == 0 {
+			w.closedAt = true
+			m.Close(t)
+		}
+	}
+	if w.c.Observe != nil {
+		w.c.Observe(i, t, n.in, &n.out)
+	}
+	return nil
+}
+
+// launch asks how long a launch takes and what it gives.
+func (w *world) launch(n *node, l *core.Launch, t core.Time) error {
+	m := l.Model
+	ns := w.constant[m]
+	if ns == 0 {
+		shape := shapeOf(l.Rows)
+		step, inRange := w.c.Latency[m].StepNs(shape)
+		if step == latency.Refused {
+			return latency.OutOfRangeError(w.c.Core.Models[m].Name, w.c.Latency[m], shape)
+		}
+		w.tallies[m].Note(w.c.Latency[m], shape, inRange)
+		ns = step
+	}
+	n.doneAt[m] = t + ns
+	n.rows[m] = l.Rows
+	w.c.Outcome.Fill(m, l.Rows, n.requests, n.results[m][:len(l.Rows)])
+	return nil
+}
+
+func shapeOf(rows []core.Row) latency.Shape {
+	s := latency.Shape{Rows: len(rows)}
+	for i := range rows {
+		s.FreshTokens += int(rows[i].Fresh)
+		s.ContextTokens += int(rows[i].Start)
+		if rows[i].Returned {
+			s.Returns++
+		}
+	}
+	return s
+}
