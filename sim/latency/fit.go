@@ -64,18 +64,13 @@ func FitAffine(points []Point, guard Guard) (Fit, error) {
 	if len(points) < 2 {
 		return Fit{}, fmt.Errorf("latency: fit of %d samples, want at least 2 of different shapes", len(points))
 	}
-	for i, point := range points {
-		if point.Ns < 1 || point.Ns > MaxStepNs {
-			return Fit{}, fmt.Errorf("latency: fit: sample %d takes %d ns, want 1 to %d", i, point.Ns, MaxStepNs)
-		}
-		if min(point.Shape.Rows, point.Shape.FreshTokens, point.Shape.ContextTokens) < 0 {
-			return Fit{}, fmt.Errorf("latency: fit: sample %d has shape %+v, want counts of at least 0", i, point.Shape)
-		}
+	if err := checkPoints(points); err != nil {
+		return Fit{}, err
 	}
 	kept, dropped := independentTerms(points)
 	if len(kept) == 1 {
-		return Fit{}, fmt.Errorf("latency: fit of %d samples of one shape, %+v: a slope cannot be told; use a constant",
-			len(points), points[0].Shape)
+		return Fit{}, fmt.Errorf("latency: fit of %d samples of one shape, %+v, which tells no slope: "+
+			"want at least 2 shapes, or a constant", len(points), points[0].Shape)
 	}
 	solution, err := leastSquares(points, kept)
 	if err != nil {
@@ -97,6 +92,18 @@ func FitAffine(points []Point, guard Guard) (Fit, error) {
 		}
 	}
 	return fit, nil
+}
+
+func checkPoints(points []Point) error {
+	for i, point := range points {
+		if point.Ns < 1 || point.Ns > MaxStepNs {
+			return fmt.Errorf("latency: sample %d takes %d ns, want 1 to %d", i, point.Ns, MaxStepNs)
+		}
+		if min(point.Shape.Rows, point.Shape.FreshTokens, point.Shape.ContextTokens) < 0 {
+			return fmt.Errorf("latency: sample %d has shape %+v, want counts of at least 0", i, point.Shape)
+		}
+	}
+	return nil
 }
 
 // independentTerms splits the terms into those that the samples tell apart and the rest, by
@@ -164,7 +171,9 @@ func leastSquares(points []Point, kept []int) (solution [len(termNames)]float64,
 		return solution, fmt.Errorf("latency: fit of %d samples: %w", len(points), err)
 	}
 	for j, term := range kept {
-		solution[term] = x.AtVec(j) / scale[j]
+		if math.Abs(x.AtVec(j)) > 1e-10*mat.Max(times) { // less is the rounding of a term that is 0
+			solution[term] = x.AtVec(j) / scale[j]
+		}
 	}
 	return solution, nil
 }
@@ -209,8 +218,7 @@ func coefficientsOf(solution [len(termNames)]float64) Coefficients {
 	}
 }
 
-// describe measures how far a fit is from its samples. An axis without a term stays free in the range
-// only when the samples do not bind it: an axis that does not vary was measured at one value.
+// describe measures how far a fit is from its samples.
 func describe(points []Point, solution [len(termNames)]float64) Fit {
 	fit := Fit{Coefficients: coefficientsOf(solution), Count: len(points), Valid: boxOf(points)}
 	for i, point := range points {

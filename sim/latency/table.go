@@ -17,6 +17,7 @@ type Grid struct {
 // of one point is in range at that point only. Make one with NewTable.
 type Table struct {
 	grid    Grid
+	valid   Range
 	outside Outside
 }
 
@@ -47,10 +48,14 @@ func NewTable(grid Grid, outside Outside) (*Table, error) {
 			return nil, fmt.Errorf("latency: table ns[%d] = %d, want 1 to %d", i, ns, MaxStepNs)
 		}
 	}
-	return &Table{outside: outside, grid: Grid{
-		Rows: slices.Clone(grid.Rows), Fresh: slices.Clone(grid.Fresh), Context: slices.Clone(grid.Context),
-		Ns: slices.Clone(grid.Ns),
-	}}, nil
+	return &Table{
+		outside: outside,
+		valid:   Range{Rows: spanOf(grid.Rows), Fresh: spanOf(grid.Fresh), Context: spanOf(grid.Context)},
+		grid: Grid{
+			Rows: slices.Clone(grid.Rows), Fresh: slices.Clone(grid.Fresh), Context: slices.Clone(grid.Context),
+			Ns: slices.Clone(grid.Ns),
+		},
+	}, nil
 }
 
 func checkAxis(name string, axis []int, least int) error {
@@ -69,9 +74,7 @@ func checkAxis(name string, axis []int, least int) error {
 }
 
 // ValidRange returns the box of the grid.
-func (t *Table) ValidRange() (valid Range, ok bool) {
-	return Range{Rows: spanOf(t.grid.Rows), Fresh: spanOf(t.grid.Fresh), Context: spanOf(t.grid.Context)}, true
-}
+func (t *Table) ValidRange() (valid Range, ok bool) { return t.valid, true }
 
 func spanOf(axis []int) Span {
 	if axis == nil {
@@ -82,13 +85,13 @@ func spanOf(axis []int) Span {
 
 // StepNs implements Model.
 func (t *Table) StepNs(s Shape) (ns int64, inRange bool) {
-	row := place(t.grid.Rows, s.Rows)
-	fresh := place(t.grid.Fresh, s.FreshTokens)
-	context := place(t.grid.Context, s.ContextTokens)
-	inRange = row.inside && fresh.inside && context.inside
+	inRange = t.valid.Holds(s)
 	if !inRange && t.outside == Refuse {
 		return Refused, false
 	}
+	row := place(t.grid.Rows, s.Rows)
+	fresh := place(t.grid.Fresh, s.FreshTokens)
+	context := place(t.grid.Context, s.ContextTokens)
 	across, along := max(len(t.grid.Fresh), 1)*max(len(t.grid.Context), 1), max(len(t.grid.Context), 1)
 	low := t.plane(row.index*across, along, fresh, context)
 	if row.share == 0 {
@@ -119,26 +122,23 @@ func blend(low, high, share float64) float64 { return low + float64((high-low)*s
 
 // spot is a place on an axis: at share of the way from point index to the next.
 type spot struct {
-	index  int
-	share  float64
-	inside bool
+	index int
+	share float64
 }
 
-// place finds n on an axis, at the nearest end when it lies outside. No axis holds everything.
+// place finds n on an axis, at the nearest end when it lies outside. No axis has one place only.
 func place(axis []int, n int) spot {
 	last := len(axis) - 1
 	switch {
-	case last < 0:
-		return spot{inside: true}
-	case n <= axis[0]:
-		return spot{inside: n == axis[0]}
+	case last < 0 || n <= axis[0]:
+		return spot{}
 	case n >= axis[last]:
-		return spot{index: last, inside: n == axis[last]}
+		return spot{index: last}
 	}
 	i, exact := slices.BinarySearch(axis, n)
 	if exact {
-		return spot{index: i, inside: true}
+		return spot{index: i}
 	}
 	low, high := axis[i-1], axis[i]
-	return spot{index: i - 1, share: float64(n-low) / float64(high-low), inside: true}
+	return spot{index: i - 1, share: float64(n-low) / float64(high-low)}
 }
