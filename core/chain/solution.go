@@ -1,0 +1,242 @@
+package chain
+
+import (
+	"fmt"
+	"math"
+)
+
+// Method names how a stationary law was found.
+type Method string
+
+// Elimination is exact elimination without subtractions: nothing is iterated, nothing has to converge.
+const Elimination Method = "elimination"
+
+// Solution holds the stationary figures of one threshold set. If the chain has several closed classes, every rate
+// and share is the mean over the classes by their weights: the expected long-run average from the start.
+type Solution struct {
+	// Concurrency is the number of requests in flight, N.
+	Concurrency int
+	// Thresholds holds the threshold of each model.
+	Thresholds []int
+	// ThroughputTokS is the committed output in tokens per second.
+	ThroughputTokS float64
+	// ErrorBound bounds the relative error of ThroughputTokS against the exact solution of the model after
+	// Rounding: no digit of it is lost to convergence or to the condition of the chain.
+	ErrorBound float64
+	// States and Transitions are the size of the chain; TransientStates are the states outside all closed classes.
+	States, Transitions, TransientStates int
+	// Method is how the stationary law was found; CutStates the number of states of the censored chain.
+	Method    Method
+	CutStates int
+	// MeanHoldingNs is the mean time between two instants at which batches complete, ns.
+	MeanHoldingNs float64
+	// Models holds figures of each model.
+	Models []ModelFigures
+	// Classes holds the closed classes; more than one means that the chain is reducible from the start.
+	Classes []Class
+	// QuantumNs is the quantum used, ns. Rounding holds one entry a model.
+	QuantumNs int64
+	Rounding  []Rounding
+	// RoundingCost is how much Rounding changes the throughput of one request alone, relative; -0.0022 means that
+	// the rounded times are 0.22 % slower. It is 0 if nothing was rounded.
+	RoundingCost float64
+}
+
+// ModelFigures are the stationary figures of one model.
+type ModelFigures struct {
+	// Utilisation is the share of time in which the model runs a batch, 0 to 1.
+	Utilisation float64
+	// StartsPerS is the number of batches it starts per second, RowsPerS that of rows.
+	StartsPerS, RowsPerS float64
+	// MeanBatch is the mean number of rows of a batch at its start, 0 if it never starts one.
+	MeanBatch float64
+	// MeanQueue is the mean number of requests waiting for it, over time.
+	MeanQueue float64
+	// MeanWaitNs is the mean time from the arrival of a request at the model to the start of its batch, ns (Little's
+	// law: MeanQueue over RowsPerS); 0 if it never starts one.
+	MeanWaitNs float64
+	// TokensPerS is the output that its steps commit, tokens per second; TokenShare the share of all output.
+	TokensPerS, TokenShare float64
+}
+
+// stationary solves the chain sp.
+func (s *solver) stationary(thresholds []int, sp *space) (*Solution, error) {
+	g := sp.graph
+	classes, transient := closedClasses(g)
+	h := sp.hints()
+	weights, roundings, err := absorption(g, classes, h)
+	if err != nil {
+		return nil, err
+	}
+	out := &Solution{
+		Concurrency: s.n, Thresholds: append([]int(nil), thresholds...), Method: Elimination,
+		States: g.size(), Transitions: len(g.next), TransientStates: transient,
+		Models: make([]ModelFigures, sp.layout.models), QuantumNs: sp.lattice.quantumNs, Rounding: sp.lattice.rounding,
+	}
+	completionsPerS := 0.0
+	for c, members := range classes {
+		part := g.restrict(members)
+		l, err := eliminate(part, chooseCut(part, h.restrict(members)))
+		if err != nil {
+			return nil, err
+		}
+		r := s.rates(sp, members, l)
+		class := Class{Weight: weights[c], States: len(members), ThroughputTokS: r.tokens}
+		hold := make([]int64, len(members))
+		for i, state := range members {
+			hold[i] = sp.hold[state]
+		}
+		period, ticks := periods(part, hold)
+		class.Period, class.PeriodNs = period, ticks*sp.lattice.quantumNs
+		out.Classes = append(out.Classes, class)
+		out.CutStates += l.cut
+		out.ErrorBound = max(out.ErrorBound, (2*l.roundings+r.roundings+roundings+float64(len(classes)))*unit)
+		completionsPerS += weights[c] * r.completions
+		out.add(weights[c], r)
+	}
+	out.MeanHoldingNs = 1e9 / completionsPerS
+	out.finish()
+	out.RoundingCost, err = s.roundingCost(sp.lattice)
+	return out, err
+}
+
+// rates are the figures of one closed class, a second.
+type rates struct {
+	tokens, completions       float64
+	busy, starts, rows, queue []float64 // by model
+	roundings                 float64   // of tokens, beyond twice those of the law
+	expected                  []float64 // tokens that a completed row commits, by model
+}
+
+// rates weighs the states of a closed class by the law.
+func (s *solver) rates(sp *space, members []int32, l *law) *rates {
+	models := sp.layout.models
+	r := &rates{busy: make([]float64, models), starts: make([]float64, models), rows: make([]float64, models),
+		queue: make([]float64, models), expected: make([]float64, models)}
+	for i, row := range s.routing {
+		for j, p := range row {
+			r.expected[i] += p * s.model.Commit[i][j]
+		}
+	}
+	here := newState(models)
+	var elapsed, visits compensated
+	sums := make([]compensated, 4*models)
+	for i, number := range members {
+		sp.layout.unpack(sp.index.key(number), here)
+		v := l.visits[i]
+		holding := sp.hold[number]
+		time := v * float64(holding)
+		elapsed.add(time)
+		visits.add(v)
+		for j, b := range here.running {
+			sums[4*j+3].add(time * float64(here.waiting[j]))
+			if b == 0 {
+				continue
+			}
+			sums[4*j].add(time)
+			if here.residue[j] == holding {
+				sums[4*j+1].add(v)
+				sums[4*j+2].add(v * float64(b))
+			}
+		}
+	}
+	total := elapsed.value()
+	perSecond := 1e9 / float64(sp.lattice.quantumNs)
+	for j := range models {
+		r.busy[j] = sums[4*j].value() / total
+		r.starts[j] = sums[4*j+1].value() / total * perSecond
+		r.rows[j] = sums[4*j+2].value() / total * perSecond
+		r.queue[j] = sums[4*j+3].value() / total
+		r.tokens += r.rows[j] * r.expected[j]
+	}
+	r.completions = visits.value() / total * perSecond
+	r.roundings = float64(4*models + 16)
+	return r
+}
+
+// compensated is a sum of numbers that are not negative, good to two roundings (Neumaier).
+type compensated struct{ total, lost float64 }
+
+func (c *compensated) add(v float64) {
+	t := c.total + v
+	if c.total >= v {
+		c.lost += (c.total - t) + v
+	} else {
+		c.lost += (v - t) + c.total
+	}
+	c.total = t
+}
+
+func (c *compensated) value() float64 { return c.total + c.lost }
+
+// add adds a class by its weight.
+func (out *Solution) add(weight float64, r *rates) {
+	out.ThroughputTokS += weight * r.tokens
+	for i := range out.Models {
+		f := &out.Models[i]
+		f.Utilisation += weight * r.busy[i]
+		f.StartsPerS += weight * r.starts[i]
+		f.RowsPerS += weight * r.rows[i]
+		f.MeanQueue += weight * r.queue[i]
+		f.TokensPerS += weight * r.rows[i] * r.expected[i]
+	}
+}
+
+// finish fills in the figures that are ratios of others.
+func (out *Solution) finish() {
+	for i := range out.Models {
+		f := &out.Models[i]
+		if f.StartsPerS > 0 {
+			f.MeanBatch = f.RowsPerS / f.StartsPerS
+			f.MeanWaitNs = f.MeanQueue / f.RowsPerS * 1e9
+		}
+		if out.ThroughputTokS > 0 {
+			f.TokenShare = f.TokensPerS / out.ThroughputTokS
+		}
+	}
+}
+
+// roundingCost returns the relative change of the throughput of one request alone between the given step times of
+// one row and those of the lattice.
+func (s *solver) roundingCost(l *lattice) (float64, error) {
+	exact := true
+	for i := range l.ticks {
+		given, _ := s.model.Step[i].At(1)
+		exact = exact && l.ticks[i][1]*l.quantumNs == given
+	}
+	if exact {
+		return 0, nil
+	}
+	alone := Model{Routing: s.model.Routing, Commit: s.model.Commit, Start: s.model.Start}
+	rounded := alone
+	ones := make([]int, len(l.ticks))
+	for i := range l.ticks {
+		given, _ := s.model.Step[i].At(1)
+		alone.Step = append(alone.Step, Constant(given))
+		rounded.Step = append(rounded.Step, Constant(l.ticks[i][1]*l.quantumNs))
+		ones[i] = 1
+	}
+	before, err := alone.Solve(1, ones, Options{})
+	if err != nil {
+		return 0, err
+	}
+	after, err := rounded.Solve(1, ones, Options{})
+	if err != nil || before.ThroughputTokS == 0 {
+		return 0, err
+	}
+	return after.ThroughputTokS/before.ThroughputTokS - 1, nil
+}
+
+// worst says how far the worst step time is from the given one.
+func (l *lattice) worst() string {
+	worst := l.rounding[0]
+	for _, r := range l.rounding {
+		if math.Abs(r.Relative) > math.Abs(worst.Relative) {
+			worst = r
+		}
+	}
+	if worst.Relative == 0 {
+		return "no step time rounded"
+	}
+	return fmt.Sprintf("the step time of model %d off by %+.3g %%", worst.Model, 100*worst.Relative)
+}
