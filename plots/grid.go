@@ -7,7 +7,7 @@ type grid struct {
 	panels        []panel
 	columns, rows int
 	width         vg.Length // of the figure
-	left          vg.Length // of each cell: room for its tick labels
+	left, right   vg.Length // of each cell: room for its tick labels
 }
 
 const (
@@ -33,6 +33,8 @@ func newGrid(panels []panel) grid {
 	for _, p := range panels {
 		marks, _ := p.yTicks(cellHeight - cellTop - cellBottom)
 		g.left = max(g.left, tickWidth(marks)+tickGap+5)
+		across, _ := p.x.ticks(9)
+		g.right = max(g.right, cellRight, tickWidth(across)/2)
 	}
 	return g
 }
@@ -52,7 +54,7 @@ func (g grid) cell(s sheet, i int) vg.Rectangle {
 	height := (s.top - s.bottom - gridLabel) / vg.Length(g.rows)
 	x := s.left + gridLabel + width*vg.Length(i%g.columns)
 	y := s.top - height*vg.Length(i/g.columns)
-	return rectangle(x+g.left, y-height+cellBottom, x+width-cellRight, y-cellTop)
+	return rectangle(x+g.left, y-height+cellBottom, x+width-g.right, y-cellTop)
 }
 
 // drawAxes draws all frames and the common labels, and returns the frames.
@@ -64,8 +66,7 @@ func (g grid) drawAxes(c *canvas, s sheet) []vg.Rectangle {
 	}
 	label := axisText()
 	first, last := g.cell(s, 0), g.cell(s, g.columns*g.rows-1)
-	x := label.fit(g.panels[0].x.Label, s.width())
-	c.text(label, at((first.Min.X+last.Max.X)/2, s.bottom+2), x, atMid, atStart)
+	s.drawXLabel(c, g.panels[0].x.Label, (first.Min.X+last.Max.X)/2)
 	label.turned = true
 	y := label.fit(g.panels[0].y.Label, s.top-s.bottom)
 	c.text(label, at(s.left+labelSize*capHeight, (first.Max.Y+last.Min.Y)/2), y, atMid, atStart)

@@ -59,11 +59,10 @@ func Schedules(d SchedulesData) (*Figure, error) {
 		s.drawHead(c, d.Title, key)
 		s.drawNote(c, note)
 		names := nameWidth(d.Models)
-		frame := rectangle(s.left+names+6, s.bottom+labelSize+2+tickSize+tickGap, s.right-4, s.top)
+		left := s.left + names + 6
+		frame := rectangle(left, s.bottom+labelSize+2+tickSize+tickGap, s.rightOf(time, left), s.top)
 		power := timeTicks(c, time, frame)
-		label := axisText()
-		c.text(label, at((frame.Min.X+frame.Max.X)/2, s.bottom+2), label.fit(withPower(d.TimeLabel, power), s.width()),
-			atMid, atStart)
+		s.drawXLabel(c, withPower(d.TimeLabel, power), (frame.Min.X+frame.Max.X)/2)
 		if time.empty {
 			c.text(noteText(), at((frame.Min.X+frame.Max.X)/2, (frame.Min.Y+frame.Max.Y)/2), "no data", atMid, atMid)
 		}

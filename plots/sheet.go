@@ -52,6 +52,33 @@ func noteHeight(note string, width vg.Length) vg.Length {
 	return vg.Length(len(noteText().wrap(note, width))) * (tickSize + 2)
 }
 
+// drawXLabel writes a label at the bottom, centred at x if there is room, right of a vertical axis label.
+func (s *sheet) drawXLabel(c *canvas, text string, x vg.Length) {
+	label := axisText()
+	left := s.left + labelSize + 4
+	text = label.fit(text, s.right-left)
+	half := label.width(text) / 2
+	c.text(label, at(max(min(x, s.right-half), left+half), s.bottom+2), text, atMid, atStart)
+}
+
+// rightOf is the right end of a frame that begins at left, such that the last tick label is not cut off.
+func (s *sheet) rightOf(x scale, left vg.Length) vg.Length {
+	right := s.right - 4
+	for range 3 {
+		marks, _ := panel{x: x}.xTicks(right - left)
+		if len(marks) == 0 {
+			return right
+		}
+		last := marks[len(marks)-1]
+		beyond := x.along(last.value, left, right) + plain().width(last.label)/2 - s.right
+		if beyond <= 0 {
+			return right
+		}
+		right -= beyond + 0.5
+	}
+	return right
+}
+
 // drawAxes draws one panel into the rest of the sheet, with its labels, and returns its frame.
 func (s *sheet) drawAxes(c *canvas, p panel) vg.Rectangle {
 	label := axisText()
@@ -59,15 +86,9 @@ func (s *sheet) drawAxes(c *canvas, p panel) vg.Rectangle {
 	top := s.top - 2
 	ys, yPower := p.yTicks(top - bottom)
 	left := s.left + labelSize + 4 + tickWidth(ys) + tickGap
-	frame := rectangle(left, bottom, s.right-4, top)
+	frame := rectangle(left, bottom, s.rightOf(p.x, left), top)
 	_, xPower := p.xTicks(frame.Size().X)
-
-	xLabel := label.fit(withPower(p.x.Label, xPower), s.width())
-	across := (frame.Min.X + frame.Max.X) / 2
-	if half := label.width(xLabel) / 2; across+half > s.right {
-		across = s.right - half
-	}
-	c.text(label, at(across, s.bottom+2), xLabel, atMid, atStart)
+	s.drawXLabel(c, withPower(p.x.Label, xPower), (frame.Min.X+frame.Max.X)/2)
 	label.turned = true
 	yLabel := label.fit(withPower(p.y.Label, yPower), s.top-s.bottom)
 	up := min((top+bottom)/2, s.top-label.width(yLabel)/2)

@@ -126,7 +126,10 @@ func (c *canvas) text(s textStyle, p vg.Point, text string, alignX, alignY float
 	}
 	for _, piece := range spans(text) {
 		face := s.face(piece.scale)
-		c.FillString(face, vg.Point{X: at.X, Y: at.Y + vg.Points(s.size*piece.shift)}, piece.text)
+		// SVG drops leading blanks, so they are a step and not text.
+		word := strings.TrimLeft(piece.text, " ")
+		start := at.X + face.Width(piece.text[:len(piece.text)-len(word)])
+		c.FillString(face, vg.Point{X: start, Y: at.Y + vg.Points(s.size*piece.shift)}, word)
 		at.X += face.Width(piece.text)
 	}
 }

@@ -64,12 +64,11 @@ func Timeline(d TimelineData) (*Figure, error) {
 		s.drawHead(c, d.Title, legend{})
 		s.drawNote(c, note)
 		names := nameWidth(d.Models)
-		frame := rectangle(s.left+names+6, s.bottom+labelSize+2+tickSize+tickGap, s.right-4, s.top)
+		left := s.left + names + 6
+		frame := rectangle(left, s.bottom+labelSize+2+tickSize+tickGap, s.rightOf(time, left), s.top)
 		timeGrid(c, time, frame)
 		power := timeTicks(c, time, frame)
-		label := axisText()
-		c.text(label, at((frame.Min.X+frame.Max.X)/2, s.bottom+2), label.fit(withPower(d.TimeLabel, power), s.width()),
-			atMid, atStart)
+		s.drawXLabel(c, withPower(d.TimeLabel, power), (frame.Min.X+frame.Max.X)/2)
 		d.drawLanes(c, frame, time, shown, rowsMax, names)
 	}}, nil
 }
