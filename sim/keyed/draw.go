@@ -116,7 +116,8 @@ func NewCategorical(weights []float64) (Categorical, error) {
 		total += weight
 	}
 	if !(total > 0 && total <= math.MaxFloat64) {
-		return Categorical{}, fmt.Errorf("keyed: %d weights with sum %v, want a finite sum above 0", len(weights), total)
+		return Categorical{}, fmt.Errorf("keyed: %d weights with sum %v, want a finite sum above 0",
+			len(weights), total)
 	}
 	below := make([]uint64, len(weights))
 	running := 0.0

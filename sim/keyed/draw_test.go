@@ -79,19 +79,20 @@ func TestMisusePanics(t *testing.T) {
 func TestMoments(t *testing.T) {
 	const n = 200_000
 	logMean := math.Exp(0.25 / 2)
+	hash := func(i uint64) uint64 { return Hash(1, i, 0, 0, Route) }
 	tests := []struct {
 		name             string
 		draw             func(i uint64) float64
 		mean, variance   float64
 		varianceRelative float64
 	}{
-		{"uniform", func(i uint64) float64 { return Float(Hash(1, i, 0, 0, Route)) }, 0.5, 1.0 / 12, 0.03},
-		{"below 10", func(i uint64) float64 { return float64(Below(Hash(1, i, 0, 0, Route), 10)) }, 4.5, 8.25, 0.03},
-		{"exponential", func(i uint64) float64 { return Exponential(Hash(1, i, 0, 0, Route), 3) }, 3, 9, 0.03},
-		{"normal", func(i uint64) float64 { return Normal(Hash(1, i, 0, 0, Route)) }, 0, 1, 0.03},
-		{"lognormal", func(i uint64) float64 { return Lognormal(Hash(1, i, 0, 0, Route), 0, 0.5) },
+		{"uniform", func(i uint64) float64 { return Float(hash(i)) }, 0.5, 1.0 / 12, 0.03},
+		{"below 10", func(i uint64) float64 { return float64(Below(hash(i), 10)) }, 4.5, 8.25, 0.03},
+		{"exponential", func(i uint64) float64 { return Exponential(hash(i), 3) }, 3, 9, 0.03},
+		{"normal", func(i uint64) float64 { return Normal(hash(i)) }, 0, 1, 0.03},
+		{"lognormal", func(i uint64) float64 { return Lognormal(hash(i), 0, 0.5) },
 			logMean, logMean * logMean * (math.Exp(0.25) - 1), 0.06},
-		{"geometric", func(i uint64) float64 { return float64(Geometric(Hash(1, i, 0, 0, Route), 0.2)) }, 5, 20, 0.03},
+		{"geometric", func(i uint64) float64 { return float64(Geometric(hash(i), 0.2)) }, 5, 20, 0.03},
 		{"gamma, bursty", func(i uint64) float64 {
 			stream := NewKey(1, i).Stream(0, 0, Arrival)
 			return Gamma(&stream, 0.25, 8)

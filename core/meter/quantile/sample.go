@@ -60,12 +60,18 @@ func (s *Sample) Add(value int64) {
 		s.AddN(value, 1)
 		return
 	}
+	// Branches that are almost never taken leave fewer stores for the next Add to wait for.
 	s.count++
-	s.min = min(s.min, value)
-	s.max = max(s.max, value)
-	var carry uint64
-	s.sumLo, carry = bits.Add64(s.sumLo, uint64(value), 0)
-	s.sumHi += carry
+	if value < s.min {
+		s.min = value
+	}
+	if value > s.max {
+		s.max = value
+	}
+	s.sumLo += uint64(value)
+	if s.sumLo < uint64(value) {
+		s.sumHi++
+	}
 	s.buckets[bucketOf(value)]++
 }
 
