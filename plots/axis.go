@@ -73,12 +73,9 @@ func logScale(a Axis, lo, hi float64) scale {
 	if high-low < 1e-9 {
 		margin = math.Log10(2)
 	}
-	// Subnormal numbers have too few digits for ticks; the ends stay where ratios are exact.
-	low, high = max(low-margin, -307), min(high+margin, 308)
-	if high <= low {
-		low, high = low-1, low+1
-	}
-	return scale{Axis: a, min: math.Pow(10, low), max: finite(math.Pow(10, high))}
+	// At both ends of the floats the margin runs out of numbers, but the values stay inside.
+	lowest := max(math.Pow(10, low-margin), math.SmallestNonzeroFloat64)
+	return scale{Axis: a, min: min(lo, lowest), max: max(hi, finite(math.Pow(10, high+margin)))}
 }
 
 // finite moves an overflow back to the largest number.

@@ -53,35 +53,41 @@ func (p panel) omitted() []placed {
 // Distances in points.
 const (
 	tickGap    = 3.0  // between a frame and its tick labels
-	tickRowMin = 15.0 // between labels on a vertical axis
+	tickRowMin = 15.0 // for each label on a vertical axis, on average
 	wordGap    = 5.0  // between labels on a horizontal axis
-	bigGap     = 6.0
+	rowGap     = 4.0  // between labels on a vertical axis, at least
 )
 
 // yTicks chooses the ticks of a vertical axis of that height.
 func (p panel) yTicks(height vg.Length) ([]tick, int) {
-	return p.y.ticks(max(2, min(6, int(height/tickRowMin))))
+	rowHeight := func(string) vg.Length { return tickSize * capHeight }
+	return p.y.fittingTicks(max(2, min(6, int(height/tickRowMin))), height, rowHeight, rowGap)
 }
 
 // xTicks chooses as many ticks as fit beside each other.
 func (p panel) xTicks(width vg.Length) ([]tick, int) {
-	for most := 9; ; most-- {
-		marks, power := p.x.ticks(most)
-		if most <= 2 || fitsInRow(p.x, marks, width) {
-			return marks, power
-		}
-	}
+	return p.x.fittingTicks(9, width, plain().width, wordGap)
 }
 
-func fitsInRow(s scale, marks []tick, width vg.Length) bool {
-	for i := 1; i < len(marks); i++ {
-		room := s.along(marks[i].value, 0, width) - s.along(marks[i-1].value, 0, width)
-		need := plain().width(marks[i].label)/2 + plain().width(marks[i-1].label)/2 + wordGap
-		if room < need {
-			return false
+// fittingTicks chooses at most most ticks whose labels, of that extent along the axis, keep a gap.
+func (s scale) fittingTicks(most int, length vg.Length, extent func(string) vg.Length, gap vg.Length) ([]tick, int) {
+	for {
+		all, power := s.ticks(most)
+		var kept []tick
+		for _, t := range all {
+			if n := len(kept); n > 0 {
+				room := s.along(t.value, 0, length) - s.along(kept[n-1].value, 0, length)
+				if room < extent(t.label)/2+extent(kept[n-1].label)/2+gap {
+					continue
+				}
+			}
+			kept = append(kept, t)
 		}
+		if most <= 2 || len(kept) == len(all) {
+			return kept, power
+		}
+		most--
 	}
-	return true
 }
 
 // tickWidth is the width of the widest tick label.

@@ -94,11 +94,11 @@ func niceStep(width float64, integer bool) float64 {
 // logTicks labels powers of two on an integer axis, else as many of 1..9 times each power of ten as there is
 // room for, else every second, third, ... power.
 func logTicks(low, high float64, most int, integer bool) []tick {
-	within := func(v float64) bool { return v >= low*(1-1e-9) && v <= high*(1+1e-9) }
+	within := func(v float64) bool { return v >= low*(1-1e-9) && v <= finite(high*(1+1e-9)) }
 	exponents := low < 0.99e-3 || high > 1.01e5
 	if integer && !exponents {
 		var marks []tick
-		for v := 1.0; v <= high*(1+1e-9); v *= 2 {
+		for v := 1.0; v <= high; v *= 2 {
 			if within(v) {
 				marks = append(marks, tick{v, logLabel(v, false)})
 			}
@@ -139,7 +139,7 @@ func logTicks(low, high float64, most int, integer bool) []tick {
 // logLabel writes 0.01, 50 or 2000 in full and, if asked, 10^{-6} or 2×10^{7}.
 func logLabel(v float64, exponents bool) string {
 	if !exponents {
-		return strconv.FormatFloat(v, 'f', -1, 64)
+		return strconv.FormatFloat(v, 'f', max(0, -exponent(v)), 64)
 	}
 	e := exponent(v)
 	digit := math.Round(shifted(v, e))
