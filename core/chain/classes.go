@@ -45,9 +45,9 @@ func closedClasses(g *graph) (classes [][]int32, transient int) {
 }
 
 // absorption returns the chance to end in each closed class when the chain starts in state 0, and a bound on the
-// relative error in units of 2^-53. It closes the chain: each class becomes one state that leads back to state 0.
+// relative error. It closes the chain: each class becomes one state that leads back to state 0.
 // The chain so made is irreducible, and it visits the classes in proportion to the chances.
-func absorption(g *graph, classes [][]int32, h *hints) (chances []float64, roundings float64, err error) {
+func absorption(g *graph, classes [][]int32, h *hints) (chances []float64, relative float64, err error) {
 	if len(classes) == 1 {
 		return []float64{1}, 0, nil
 	}
@@ -84,16 +84,16 @@ func absorption(g *graph, classes [][]int32, h *hints) (chances []float64, round
 		closed.first = append(closed.first, int64(len(closed.next)))
 		closed.odds = append(closed.odds, int64(len(g.pool)))
 	}
-	l, err := eliminate(closed, chooseCut(closed, h.extend(transient, len(classes))))
+	_, visits, relative, err := newCensored(closed, chooseCut(closed, h.extend(transient, len(classes)))).elimination()
 	if err != nil {
 		return nil, 0, err
 	}
-	chances = append([]float64(nil), l.visits[len(transient):]...)
+	chances = visits[len(transient):]
 	total := sum(chances)
 	for c := range chances {
 		chances[c] /= total
 	}
-	return chances, 2*l.roundings + 3, nil
+	return chances, 2*relative + 3*unit, nil
 }
 
 // restrict returns the hints of members alone.
@@ -154,7 +154,7 @@ func (sp *space) hints() *hints {
 }
 
 // periods returns the period of an irreducible chain in transitions and in the unit of hold.
-func periods(g *graph, hold []int64) (transitions int, time int64) {
+func periods(g *graph, hold []float64) (transitions int, time int64) {
 	n := g.size()
 	steps := make([]int64, n)
 	at := make([]int64, n)
@@ -168,7 +168,7 @@ func periods(g *graph, hold []int64) (transitions int, time int64) {
 		for _, t := range next {
 			if !seen[t] {
 				seen[t] = true
-				steps[t], at[t] = steps[s]+1, at[s]+hold[s]
+				steps[t], at[t] = steps[s]+1, at[s]+int64(hold[s])
 				queue = append(queue, t)
 			}
 		}
@@ -181,7 +181,7 @@ func periods(g *graph, hold []int64) (transitions int, time int64) {
 				inSteps = gcd(inSteps, abs(steps[s]+1-steps[t]))
 			}
 			if inTime != 1 {
-				inTime = gcd(inTime, abs(at[s]+hold[s]-at[t]))
+				inTime = gcd(inTime, abs(at[s]+int64(hold[s])-at[t]))
 			}
 		}
 	}

@@ -9,6 +9,8 @@ type graph struct {
 	pool  []float64
 	// roundings bounds the relative rounding error of every probability, in units of 2^-53.
 	roundings float64
+	// sourceRoundings is the same for the rewards of states.
+	sourceRoundings float64
 }
 
 // size returns the number of states.
@@ -30,7 +32,8 @@ func (g *graph) restrict(members []int32) *graph {
 	for i, s := range members {
 		local[s] = int32(i)
 	}
-	out := &graph{pool: g.pool, roundings: g.roundings, first: make([]int64, 1, len(members)+1)}
+	out := &graph{pool: g.pool, roundings: g.roundings, sourceRoundings: g.sourceRoundings}
+	out.first = make([]int64, 1, len(members)+1)
 	for _, s := range members {
 		next, _ := g.row(s)
 		for _, t := range next {

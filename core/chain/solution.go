@@ -5,12 +5,6 @@ import (
 	"math"
 )
 
-// Method names how a stationary law was found.
-type Method string
-
-// Elimination is exact elimination without subtractions: nothing is iterated, nothing has to converge.
-const Elimination Method = "elimination"
-
 // Solution holds the stationary figures of one threshold set. If the chain has several closed classes, every rate
 // and share is the mean over the classes by their weights: the expected long-run average from the start.
 type Solution struct {
@@ -21,11 +15,13 @@ type Solution struct {
 	// ThroughputTokS is the committed output in tokens per second.
 	ThroughputTokS float64
 	// ErrorBound bounds the relative error of ThroughputTokS against the exact solution of the model after
-	// Rounding: no digit of it is lost to convergence or to the condition of the chain.
-	ErrorBound float64
+	// Rounding; LowTokS to HighTokS is the interval it leaves.
+	ErrorBound        float64
+	LowTokS, HighTokS float64
 	// States and Transitions are the size of the chain; TransientStates are the states outside all closed classes.
 	States, Transitions, TransientStates int
-	// Method is how the stationary law was found; CutStates the number of states of the censored chain.
+	// Method is how the stationary law was found; Iteration if any class took it. CutStates is the number of states
+	// of the watched chains that were solved.
 	Method    Method
 	CutStates int
 	// MeanHoldingNs is the mean time between two instants at which batches complete, ns.
@@ -64,7 +60,7 @@ func (s *solver) stationary(thresholds []int, sp *space) (*Solution, error) {
 	g := sp.graph
 	classes, transient := closedClasses(g)
 	h := sp.hints()
-	weights, roundings, err := absorption(g, classes, h)
+	weights, weightError, err := absorption(g, classes, h)
 	if err != nil {
 		return nil, err
 	}
@@ -76,21 +72,21 @@ func (s *solver) stationary(thresholds []int, sp *space) (*Solution, error) {
 	completionsPerS := 0.0
 	for c, members := range classes {
 		part := g.restrict(members)
-		l, err := eliminate(part, chooseCut(part, h.restrict(members)))
+		reward, hold := s.rewards(sp, members)
+		l, err := stationaryLaw(part, h.restrict(members), reward, hold)
 		if err != nil {
 			return nil, err
 		}
-		r := s.rates(sp, members, l)
-		class := Class{Weight: weights[c], States: len(members), ThroughputTokS: r.tokens}
-		hold := make([]int64, len(members))
-		for i, state := range members {
-			hold[i] = sp.hold[state]
-		}
+		r := s.rates(sp, members, l.visits)
 		period, ticks := periods(part, hold)
-		class.Period, class.PeriodNs = period, ticks*sp.lattice.quantumNs
-		out.Classes = append(out.Classes, class)
+		out.Classes = append(out.Classes, Class{Weight: weights[c], States: len(members), ThroughputTokS: r.tokens,
+			Period: period, PeriodNs: ticks * sp.lattice.quantumNs})
 		out.CutStates += l.cut
-		out.ErrorBound = max(out.ErrorBound, (2*l.roundings+r.roundings+roundings+float64(len(classes)))*unit)
+		if l.method == Iteration {
+			out.Method = Iteration
+		}
+		spare := float64(4*len(out.Models) + 16 + len(classes))
+		out.ErrorBound = max(out.ErrorBound, l.relative+weightError+spare*unit)
 		completionsPerS += weights[c] * r.completions
 		out.add(weights[c], r)
 	}
@@ -100,74 +96,81 @@ func (s *solver) stationary(thresholds []int, sp *space) (*Solution, error) {
 	return out, err
 }
 
-// rates are the figures of one closed class, a second.
+// rewards returns, for each of members, the tokens that the completions at its end commit on average, and the
+// holding time in ticks. Both are exact up to graph.sourceRoundings.
+func (s *solver) rewards(sp *space, members []int32) (reward, hold []float64) {
+	reward, hold = make([]float64, len(members)), make([]float64, len(members))
+	expected := s.expectedTokens()
+	here := newState(sp.layout.models)
+	for i, number := range members {
+		sp.layout.unpack(sp.index.key(number), here)
+		holding := sp.hold[number]
+		hold[i] = float64(holding)
+		for j, b := range here.running {
+			if b > 0 && here.residue[j] == holding {
+				reward[i] += float64(b) * expected[j]
+			}
+		}
+	}
+	return reward, hold
+}
+
+// expectedTokens returns the mean number of tokens that a row of each model commits.
+func (s *solver) expectedTokens() []float64 {
+	expected := make([]float64, len(s.routing))
+	for i, row := range s.routing {
+		for j, p := range row {
+			expected[i] += p * s.model.Commit[i][j]
+		}
+	}
+	return expected
+}
+
+// rates are the figures of one closed class: rates a second, and means over time.
 type rates struct {
 	tokens, completions       float64
 	busy, starts, rows, queue []float64 // by model
-	roundings                 float64   // of tokens, beyond twice those of the law
 	expected                  []float64 // tokens that a completed row commits, by model
 }
 
-// rates weighs the states of a closed class by the law.
-func (s *solver) rates(sp *space, members []int32, l *law) *rates {
+// rates weighs the states of a closed class by their visits.
+func (s *solver) rates(sp *space, members []int32, visits []float64) *rates {
 	models := sp.layout.models
-	r := &rates{busy: make([]float64, models), starts: make([]float64, models), rows: make([]float64, models),
-		queue: make([]float64, models), expected: make([]float64, models)}
-	for i, row := range s.routing {
-		for j, p := range row {
-			r.expected[i] += p * s.model.Commit[i][j]
-		}
-	}
 	here := newState(models)
-	var elapsed, visits compensated
-	sums := make([]compensated, 4*models)
+	var elapsed, transitions compensated
+	busy, starts := make([]compensated, models), make([]compensated, models)
+	rows, queue := make([]compensated, models), make([]compensated, models)
 	for i, number := range members {
 		sp.layout.unpack(sp.index.key(number), here)
-		v := l.visits[i]
-		holding := sp.hold[number]
+		v, holding := visits[i], sp.hold[number]
 		time := v * float64(holding)
 		elapsed.add(time)
-		visits.add(v)
+		transitions.add(v)
 		for j, b := range here.running {
-			sums[4*j+3].add(time * float64(here.waiting[j]))
+			queue[j].add(time * float64(here.waiting[j]))
 			if b == 0 {
 				continue
 			}
-			sums[4*j].add(time)
-			if here.residue[j] == holding {
-				sums[4*j+1].add(v)
-				sums[4*j+2].add(v * float64(b))
+			busy[j].add(time)
+			if here.residue[j] == holding { // as many batches end as start
+				starts[j].add(v)
+				rows[j].add(v * float64(b))
 			}
 		}
 	}
+	r := &rates{expected: s.expectedTokens()}
 	total := elapsed.value()
 	perSecond := 1e9 / float64(sp.lattice.quantumNs)
 	for j := range models {
-		r.busy[j] = sums[4*j].value() / total
-		r.starts[j] = sums[4*j+1].value() / total * perSecond
-		r.rows[j] = sums[4*j+2].value() / total * perSecond
-		r.queue[j] = sums[4*j+3].value() / total
+		r.busy = append(r.busy, busy[j].value()/total)
+		r.starts = append(r.starts, starts[j].value()/total*perSecond)
+		r.rows = append(r.rows, rows[j].value()/total*perSecond)
+		r.queue = append(r.queue, queue[j].value()/total)
 		r.tokens += r.rows[j] * r.expected[j]
 	}
-	r.completions = visits.value() / total * perSecond
-	r.roundings = float64(4*models + 16)
+	r.completions = transitions.value() / total * perSecond
 	return r
 }
-
-// compensated is a sum of numbers that are not negative, good to two roundings (Neumaier).
-type compensated struct{ total, lost float64 }
-
-func (c *compensated) add(v float64) {
-	t := c.total + v
-	if c.total >= v {
-		c.lost += (c.total - t) + v
-	} else {
-		c.lost += (v - t) + c.total
-	}
-	c.total = t
-}
-
-func (c *compensated) value() float64 { return c.total + c.lost }
 
 // add adds a class by its weight.
 func (out *Solution) add(weight float64, r *rates) {
@@ -184,6 +187,8 @@ func (out *Solution) add(weight float64, r *rates) {
 
 // finish fills in the figures that are ratios of others.
 func (out *Solution) finish() {
+	out.LowTokS = out.ThroughputTokS * (1 - out.ErrorBound)
+	out.HighTokS = out.ThroughputTokS * (1 + out.ErrorBound)
 	for i := range out.Models {
 		f := &out.Models[i]
 		if f.StartsPerS > 0 {

@@ -40,7 +40,7 @@ func explore(m Model, n int, thresholds []int, l *lattice, s *spreads, limits Op
 	}
 	e := &explorer{n: n, thresholds: thresholds, spreads: s, limits: limits, here: newState(places.models)}
 	e.layout, e.lattice, e.index = places, l, newIndex(places.words)
-	e.graph = &graph{first: make([]int64, 1)}
+	e.graph = &graph{first: make([]int64, 1), sourceRoundings: float64(4*places.models + 4)}
 	e.idle = make([]bool, places.models)
 	e.base = make([]uint64, places.models)
 	e.key = make([]uint64, places.words)
