@@ -45,6 +45,9 @@ type Config struct {
 	Node int
 }
 
+// sizeMax bounds every count of tokens and pages, so that no sum of two leaves an int32.
+const sizeMax = 1 << 30
+
 func (c *Config) validate() error {
 	if n := len(c.Models); n < 1 || n > ModelsMax {
 		return fmt.Errorf("core: %d models, want 1 to %d", n, ModelsMax)
@@ -62,13 +65,13 @@ func (c *Config) validate() error {
 		return fmt.Errorf("core: Requests = %d, LiveMax = %d, want 1 <= LiveMax <= Requests",
 			c.Requests, c.LiveMax)
 	}
-	if c.ContextMax < 2 || c.PageTokens < 1 {
-		return fmt.Errorf("core: ContextMax = %d, PageTokens = %d, want at least 2 and 1",
-			c.ContextMax, c.PageTokens)
+	if c.ContextMax < 2 || c.ContextMax > sizeMax || c.PageTokens < 1 || c.PageTokens > sizeMax {
+		return fmt.Errorf("core: ContextMax = %d, PageTokens = %d, want at least 2 and 1, at most %d",
+			c.ContextMax, c.PageTokens, sizeMax)
 	}
-	if c.TokenBudget != 0 && c.TokenBudget < 2*c.PageTokens {
-		return fmt.Errorf("core: TokenBudget = %d, want 0 or at least 2 pages = %d",
-			c.TokenBudget, 2*c.PageTokens)
+	if b := c.TokenBudget; b != 0 && (b < 2*c.PageTokens || b > sizeMax) {
+		return fmt.Errorf("core: TokenBudget = %d, want 0 or 2 pages = %d to %d",
+			b, 2*c.PageTokens, sizeMax)
 	}
 	return c.validateModels()
 }
@@ -76,9 +79,9 @@ func (c *Config) validate() error {
 func (c *Config) validateModels() error {
 	owned, nodes := 0, 1
 	for i, m := range c.Models {
-		if m.Pages < 1 || m.Node < 0 || m.RowsMax < 0 {
+		if m.Pages < 1 || m.Pages > sizeMax || m.Node < 0 || m.RowsMax < 0 {
 			return fmt.Errorf("core: model %d %q: Pages = %d, Node = %d, RowsMax = %d,"+
-				" want at least 1, 0 and 0", i, m.Name, m.Pages, m.Node, m.RowsMax)
+				" want 1 to %d, at least 0, at least 0", i, m.Name, m.Pages, m.Node, m.RowsMax, sizeMax)
 		}
 		if m.Node == c.Node {
 			owned++
@@ -91,6 +94,9 @@ func (c *Config) validateModels() error {
 	if nodes > 1 && c.Requests < 2*c.LiveMax {
 		return fmt.Errorf("core: Requests = %d with LiveMax = %d on %d nodes, want at least"+
 			" twice: news of an end may come late", c.Requests, c.LiveMax, nodes)
+	}
+	if d, ok := c.Policy.(Delayed); ok && d.Thresholds.models != len(c.Models) {
+		return fmt.Errorf("core: thresholds for %d models, want %d", d.Thresholds.models, len(c.Models))
 	}
 	if _, ok := c.Policy.(Barrier); ok && owned < len(c.Models) {
 		return fmt.Errorf("core: policy %T is a barrier over all models: node %d owns %d of %d",
