@@ -57,6 +57,7 @@ func (s *Scheduler) refusal(sub *Submission) (Reason, int) {
 	all := uint32(1)<<len(s.models) - 1
 	models := s.mask(sub)
 	if sub.PromptTokens < 1 || sub.TokensMax < 1 || models&^all != 0 ||
+		len(sub.Prefix) > int(sub.PromptTokens)/s.c.PageTokens ||
 		sub.Entry < 0 || sub.Entry >= len(s.models) || s.c.Node != 0 {
 		return Malformed, nowhere
 	}
@@ -69,7 +70,7 @@ func (s *Scheduler) refusal(sub *Submission) (Reason, int) {
 	if s.byID.get(sub.ID) >= 0 {
 		return Duplicate, nowhere
 	}
-	pages := s.pagesFor(sub.PromptTokens + sub.TokensMax)
+	pages := s.pagesFor(sub.PromptTokens + sub.TokensMax - 1)
 	for m := range s.models {
 		if models>>m&1 != 0 && pages > s.models[m].pages {
 			return PoolTooSmall, m
@@ -89,7 +90,7 @@ func (s *Scheduler) pagesFor(tokens int32) int {
 // that does not fit holds up the rest, so that nobody is overtaken for ever.
 func (s *Scheduler) admit() {
 	taken := 0
-	for taken < len(s.waiting) && s.live < s.c.LiveMax {
+	for taken < len(s.waiting) && s.live < s.c.LiveMax && s.peersHaveSlots() {
 		slot := s.waiting[taken]
 		r := &s.requests[slot]
 		if !s.promise(r) {
@@ -101,9 +102,7 @@ func (s *Scheduler) admit() {
 		r.age = s.started
 		r.phase = live
 		s.out.Admits = append(s.out.Admits, Admit{ID: r.id, Arrival: r.arrival, Slot: slot})
-		if s.nodes {
-			s.out.News = append(s.out.News, News{Kind: NewsAdmitted, ID: r.id})
-		}
+		s.announce(r.id)
 		if entry := int(r.entry); s.models[entry].owned {
 			s.comeTo(slot, r, entry)
 		} else {
@@ -117,10 +116,10 @@ func (s *Scheduler) admit() {
 
 // promise checks every pool that r may need, then takes from all or from none.
 func (s *Scheduler) promise(r *request) bool {
-	if s.c.Admission == Optimistic {
-		return s.promptFits(r)
+	pages := s.promised(r)
+	if s.c.Admission == Optimistic && !s.areFree(r, pages) {
+		return false
 	}
-	pages := s.pagesFor(r.limit)
 	for m := range s.models {
 		if r.models>>m&1 != 0 && s.models[m].reserved+pages > s.models[m].pages {
 			return false
@@ -134,12 +133,22 @@ func (s *Scheduler) promise(r *request) bool {
 	return true
 }
 
-// promptFits asks for free pages for the prompt and one more in each pool of this node.
-func (s *Scheduler) promptFits(r *request) bool {
+// promised is the number of pages that r is promised in each pool: those of its longest
+// answer, or (Optimistic) those of its prompt and one more. The last token is never fed.
+func (s *Scheduler) promised(r *request) int {
+	pages := s.pagesFor(r.limit - 1)
+	if s.c.Admission == Optimistic {
+		return min(pages, s.pagesFor(r.prompt)+1)
+	}
+	return pages
+}
+
+// areFree asks for free pages in each pool of this node, so that a newcomer does not at once
+// wait for pages that older requests have grown into.
+func (s *Scheduler) areFree(r *request, pages int) bool {
 	if s.live == 0 {
 		return true // alone it fits: refusal has seen to that
 	}
-	pages := s.pagesFor(r.prompt) + 1
 	for m := range s.models {
 		if s.models[m].owned && r.models>>m&1 != 0 && len(s.models[m].pool.free) < pages {
 			return false
@@ -149,10 +158,10 @@ func (s *Scheduler) promptFits(r *request) bool {
 }
 
 func (s *Scheduler) unpromise(r *request) {
-	if s.c.Admission != Reserve || r.phase != live || s.c.Node != 0 {
+	if r.phase != live || s.c.Node != 0 {
 		return
 	}
-	pages := s.pagesFor(r.limit)
+	pages := s.promised(r)
 	for m := range s.models {
 		if r.models>>m&1 != 0 {
 			s.models[m].reserved -= pages

@@ -1,6 +1,9 @@
 package core
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // dropsMax is the most drafts dropped in a row before the Algorithm is held to go in circles.
 const dropsMax = 100
@@ -68,11 +71,7 @@ func (s *Scheduler) route(slot int32, r *request, seat *seat, m int, res *Result
 		}
 	}
 	if keep {
-		s.out.Tokens = append(s.out.Tokens, Token{
-			ID: r.id, Slot: slot, Position: r.known - r.prompt,
-			Token: res.Token, LogProb: res.LogProb, Model: int32(m),
-		})
-		r.known++
+		s.commit(slot, r, m, res)
 		r.drops = 0
 		s.count.Committed++
 		if res.EOS || r.known >= r.limit {
@@ -94,6 +93,19 @@ func (s *Scheduler) route(slot int32, r *request, seat *seat, m int, res *Result
 		return
 	}
 	s.leaveFor(slot, r, seat, m, next)
+}
+
+// commit adds the sampled token to the answer.
+func (s *Scheduler) commit(slot int32, r *request, m int, res *Result) {
+	if len(s.out.Tokens) == cap(s.out.Tokens) {
+		s.out.Tokens = slices.Grow(s.out.Tokens, len(s.requests))
+	}
+	n := len(s.out.Tokens)
+	s.out.Tokens = s.out.Tokens[:n+1]
+	t := &s.out.Tokens[n]
+	t.ID, t.Slot, t.Position, t.Model = r.id, slot, r.known-r.prompt, int32(m)
+	t.Token, t.LogProb = res.Token, res.LogProb
+	r.known++
 }
 
 func endReason(eos bool) Reason {
@@ -144,9 +156,10 @@ func (s *Scheduler) enqueue(slot int32, m int, seat *seat) {
 func (s *Scheduler) end(slot int32, m int, outcome Outcome, reason Reason) {
 	r := &s.requests[slot]
 	s.live--
-	if s.nodes {
+	if len(s.peers) > 0 {
 		s.out.News = append(s.out.News, News{
-			Kind: NewsEnded, ID: r.id, Outcome: outcome, Reason: reason, Tokens: r.known - r.prompt,
+			Kind: NewsEnded, ID: r.id, Outcome: outcome, Reason: reason,
+			Tokens: r.known - r.prompt, Anchor: s.knownAtFront(slot),
 		})
 	}
 	s.leave(slot, m, outcome, reason, r.known-r.prompt)
@@ -179,7 +192,11 @@ func (s *Scheduler) leave(slot int32, m int, outcome Outcome, reason Reason, tok
 		r.phase = draining
 		return
 	}
+	id, told := r.id, r.told
 	s.freeSlot(slot)
+	if !told && guest {
+		s.takeTomb(id)
+	}
 }
 
 func (s *Scheduler) releaseSeat(seat *seat, m int) {
@@ -192,6 +209,9 @@ func (s *Scheduler) releaseSeat(seat *seat, m int) {
 
 func (s *Scheduler) freeSlot(slot int32) {
 	r := &s.requests[slot]
+	if r.told && s.c.Node != 0 {
+		s.out.News = append(s.out.News, News{Kind: NewsFreed, ID: r.id, Node: int32(s.c.Node)})
+	}
 	r.phase = absent
 	r.gen++
 	r.prefix = nil

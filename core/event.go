@@ -102,6 +102,9 @@ const (
 	NewsEnded
 	// NewsCancel: whoever holds request ID shall end it.
 	NewsCancel
+	// NewsFreed: node Node has freed what it held of request ID. Only the front heeds it: it
+	// admits no more than each node has slots for, however late news of ends may come.
+	NewsFreed
 )
 
 // News is a control message; it goes to every other node. Links keep the order of what one
@@ -112,5 +115,6 @@ type News struct {
 	Reason  Reason
 	ID      uint64
 	Tokens  int32
-	Anchor  int32 // NewsEnded: tokens that the receiver is sure to know (prompt included)
+	Anchor  int32 // NewsEnded: tokens that the front is sure to know (prompt included)
+	Node    int32 // NewsFreed: the sender
 }

@@ -31,9 +31,6 @@ func (s *Scheduler) arrived(h *Handoff) {
 	slot := s.byID.get(h.ID)
 	if slot < 0 {
 		slot = s.guest(h.ID)
-		s.live++
-		s.away++
-		s.requests[slot].phase = live
 	}
 	r := &s.requests[slot]
 	r.known, r.prompt, r.limit, r.age = h.Anchor+h.Tokens, h.Prompt, h.Limit, h.Age
@@ -60,6 +57,9 @@ func (s *Scheduler) guest(id uint64) int32 {
 			" live %d", s.c.Node, id, s.c.Requests, s.live))
 	}
 	slot := s.takeSlot(id)
+	s.requests[slot].phase = live
+	s.live++
+	s.away++
 	s.out.Admits = append(s.out.Admits, Admit{ID: id, Slot: slot, Guest: true})
 	return slot
 }
@@ -71,6 +71,8 @@ func (s *Scheduler) newsCame(n *News) {
 		s.newsAdmitted(slot, n)
 	case NewsEnded:
 		s.newsEnded(slot, n)
+	case NewsFreed:
+		s.newsFreed(n)
 	case NewsCancel:
 		if slot < 0 {
 			s.count.CancelsLate++
@@ -85,11 +87,6 @@ func (s *Scheduler) newsCame(n *News) {
 func (s *Scheduler) newsAdmitted(slot int32, n *News) {
 	if slot < 0 {
 		slot = s.guest(n.ID)
-		r := &s.requests[slot]
-		r.phase, r.told = live, true
-		s.live++
-		s.away++
-		return
 	}
 	r := &s.requests[slot]
 	r.told = true
@@ -101,22 +98,64 @@ func (s *Scheduler) newsAdmitted(slot int32, n *News) {
 
 func (s *Scheduler) newsEnded(slot int32, n *News) {
 	if slot < 0 {
-		slot = s.guest(n.ID)
-		s.requests[slot].phase = tomb
+		s.takeTomb(n.ID)
 		return
 	}
-	r := &s.requests[slot]
-	told := r.told
 	s.live--
 	s.away--
 	s.leave(slot, nowhere, n.Outcome, n.Reason, n.Tokens)
-	if !told {
-		s.takeTomb(n.ID)
+}
+
+// newsFreed notes at the front that a node has a slot more.
+func (s *Scheduler) newsFreed(n *News) {
+	for i := range s.peers {
+		if s.c.Node == 0 && s.peers[i].node == int(n.Node) {
+			s.peers[i].held--
+		}
 	}
 }
 
-// takeTomb keeps the memory of an ended request until its NewsAdmitted comes.
+// takeTomb keeps the memory of an ended request until its NewsAdmitted comes, on a slower
+// way than the request itself or its end.
 func (s *Scheduler) takeTomb(id uint64) {
 	slot := s.takeSlot(id)
 	s.requests[slot].phase = tomb
+}
+
+// announce tells every other node that a request is live, so that N is the same everywhere.
+func (s *Scheduler) announce(id uint64) {
+	if len(s.peers) == 0 {
+		return
+	}
+	s.out.News = append(s.out.News, News{Kind: NewsAdmitted, ID: id})
+	for i := range s.peers {
+		s.peers[i].held++
+	}
+}
+
+// peersHaveSlots reports whether every other node has a slot for one more request, however
+// late the news of ends may be there.
+func (s *Scheduler) peersHaveSlots() bool {
+	for i := range s.peers {
+		if s.peers[i].held >= s.c.Requests {
+			return false
+		}
+	}
+	return true
+}
+
+// knownAtFront is the number of tokens that the front is sure to know of a request that ends
+// here.
+func (s *Scheduler) knownAtFront(slot int32) int32 {
+	r := &s.requests[slot]
+	if s.c.Node == 0 {
+		return r.known
+	}
+	known := r.prompt
+	for m := range s.models {
+		if s.c.Models[m].Node == 0 {
+			known = max(known, s.seat(slot, m).seen)
+		}
+	}
+	return known
 }

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 )
@@ -73,6 +74,13 @@ type model struct {
 	pages    int
 }
 
+// peer is another node. As far as the front knows, its slots hold the requests announced to
+// it that it has not freed.
+type peer struct {
+	node int
+	held int // front only
+}
+
 // Scheduler makes every decision: admission, batching, hand-off, KV. It is passive: Turn is
 // called with what happened and says what must be done. It is not safe for concurrent use.
 type Scheduler struct {
@@ -96,7 +104,8 @@ type Scheduler struct {
 	visit    Visit
 	out      *Actions
 	count    Counters
-	nodes    bool // other nodes exist
+	peers    []peer // the other nodes
+	forcing  bool   // the launch under way may take pages of any request that is away
 }
 
 // New validates c and allocates everything the Scheduler will ever need (I12).
@@ -125,7 +134,7 @@ func New(c Config) (*Scheduler, error) {
 			s.models[i].rowsMax = c.Requests
 		}
 		if m.Node != c.Node {
-			s.nodes = true
+			s.addPeer(m.Node)
 			continue
 		}
 		s.models[i].pool = newPool(m.Pages)
@@ -133,6 +142,15 @@ func New(c Config) (*Scheduler, error) {
 		s.models[i].rows = make([]Row, 0, c.Requests)
 	}
 	return s, nil
+}
+
+func (s *Scheduler) addPeer(node int) {
+	for i := range s.peers {
+		if s.peers[i].node == node {
+			return
+		}
+	}
+	s.peers = append(s.peers, peer{node: node})
 }
 
 // Turn folds in a set of events that happened by now, plans once, and overwrites out with
@@ -163,13 +181,21 @@ func (s *Scheduler) foldSorted(in []Event) {
 		s.order = append(s.order, int32(i))
 	}
 	slices.SortStableFunc(s.order, func(a, b int32) int { return compareEvents(&in[a], &in[b]) })
+	early := s.order[:0]
 	for _, i := range s.order {
+		if in[i].Kind == Cancelled && s.byID.get(in[i].ID) < 0 {
+			early = append(early, i) // perhaps of a request submitted in this very turn
+			continue
+		}
+		s.fold(&in[i])
+	}
+	for _, i := range early {
 		s.fold(&in[i])
 	}
 }
 
 // compareEvents orders a turn's events: by kind; completions by model, last model first;
-// the others by request.
+// the others by request, and then by content, so that none is ahead by its place in the turn.
 func compareEvents(a, b *Event) int {
 	if a.Kind != b.Kind {
 		return int(a.Kind) - int(b.Kind)
@@ -184,7 +210,25 @@ func compareEvents(a, b *Event) int {
 	case ka > kb:
 		return 1
 	}
-	return int(a.News.Kind) - int(b.News.Kind)
+	switch a.Kind {
+	case NewsCame:
+		return int(a.News.Kind) - int(b.News.Kind)
+	case Cancelled:
+		return int(a.Reason) - int(b.Reason)
+	case Submitted:
+		return compareSubmissions(a.Submission, b.Submission)
+	}
+	return 0
+}
+
+// compareSubmissions orders two requests that have the same ID: the second is a Duplicate.
+func compareSubmissions(a, b *Submission) int {
+	return cmp.Or(
+		cmp.Compare(a.PromptTokens, b.PromptTokens), cmp.Compare(a.TokensMax, b.TokensMax),
+		cmp.Compare(a.Entry, b.Entry), cmp.Compare(a.Models, b.Models),
+		cmp.Compare(a.Draw, b.Draw), cmp.Compare(a.Arrival, b.Arrival),
+		slices.Compare(a.Prefix, b.Prefix),
+	)
 }
 
 func (e *Event) key() uint64 {
