@@ -11,7 +11,7 @@ const tokensMax = math.MaxInt32
 // was before the first launch of this turn.
 func (s *Scheduler) plan() {
 	v := &s.view
-	v.now, v.busy, v.queues = s.now, 0, 0
+	v.now, v.busy, v.queues, v.launched = s.now, 0, 0, 0
 	for m := range s.models {
 		if s.models[m].busy {
 			v.busy |= 1 << m
@@ -20,21 +20,31 @@ func (s *Scheduler) plan() {
 			v.queues |= 1 << m
 		}
 	}
-	started := v.busy != 0
+	started, blocked := v.busy != 0, false
 	for m, idle := 0, v.queues&^v.busy; idle != 0; m, idle = m+1, idle>>1 {
 		if idle&1 != 0 && s.policy.Start(m, v) {
-			started = s.launch(m) || started
+			if s.launch(m) {
+				started = true
+			} else {
+				blocked = true
+			}
 		}
 	}
 	if !started && s.live > 0 {
-		s.unstall()
+		s.unstall(blocked)
 	}
 }
 
 // unstall keeps I3 whatever the policy says: if requests are live, nothing runs, nothing is
-// on its way and no wake-up is set, the oldest request's model starts.
-func (s *Scheduler) unstall() {
-	if s.away > 0 || s.out.Wake != 0 {
+// on its way and no wake-up is set, the model of the oldest request here starts.
+//
+// blocked says that a batch was due, but pages that older requests hold kept it from
+// starting. No wake-up helps then; and if those requests are away, what they wait for may be
+// what is blocked here, so their pages are taken.
+func (s *Scheduler) unstall(blocked bool) {
+	if blocked && s.c.Admission == Optimistic {
+		s.forcing = s.away > 0
+	} else if s.away > 0 || s.out.Wake != 0 {
 		return
 	}
 	oldest, at := uint64(0), nowhere
@@ -49,6 +59,7 @@ func (s *Scheduler) unstall() {
 		s.count.Unstalled++
 		s.launch(at)
 	}
+	s.forcing = false
 }
 
 // launch takes the queue of model mi, oldest first, into a forward pass: all of it, or what
@@ -59,7 +70,8 @@ func (s *Scheduler) unstall() {
 func (s *Scheduler) launch(mi int) bool {
 	m := &s.models[mi]
 	m.rows = m.rows[:0]
-	if page := int32(s.c.PageTokens); s.c.TokenBudget != 0 && s.anyLong(mi, page) {
+	page := int32(s.c.PageTokens)
+	if s.c.TokenBudget != 0 && m.rowsMax > 1 && s.anyLong(mi, page) {
 		left := s.take(mi, int32(s.c.TokenBudget)-page, m.rowsMax-1, 0, page)
 		s.take(mi, left+page, m.rowsMax, page, tokensMax)
 	} else {
@@ -68,6 +80,7 @@ func (s *Scheduler) launch(mi int) bool {
 	if len(m.rows) == 0 {
 		return false
 	}
+	s.view.before(mi, len(m.queue), s.seat(m.queue[0], mi).since)
 	if len(m.rows) == len(m.queue) {
 		m.queue = m.queue[:0]
 	} else {
@@ -120,10 +133,12 @@ func (s *Scheduler) take(mi int, budget int32, rowsMax int, low, high int32) int
 		}
 		s.count.Fed += uint64(fresh)
 		budget -= fresh
-		m.rows = append(m.rows, Row{
-			ID: r.id, Since: seat.since, Slot: slot, Gen: r.gen, Start: seat.kv, Fresh: fresh,
-			Head: head, Returned: seat.returned,
-		})
+		// Written in place, field by field: appending a literal of this size costs twice as much.
+		n := len(m.rows)
+		m.rows = m.rows[:n+1]
+		row := &m.rows[n]
+		row.ID, row.Since, row.Slot, row.Gen = r.id, seat.since, slot, r.gen
+		row.Start, row.Fresh, row.Head, row.Returned = seat.kv, fresh, head, seat.returned
 		seat.state = seatRunning
 		seat.returned = false
 	}

@@ -1,5 +1,10 @@
 package core
 
+import (
+	"fmt"
+	"math"
+)
+
 // Policy decides when an idle model starts a batch; what it then takes (all its queue, in
 // order, within pages, rows and tokens) is the Scheduler's. A policy of one's own is a type
 // with this one method; see ExamplePolicy.
@@ -18,6 +23,16 @@ type View struct {
 	now    Time
 	busy   uint32 // bit m: model m was running when planning began
 	queues uint32 // bit m: model m had a queue when planning began
+
+	launched uint32 // bit m: a launch of this turn has taken from the queue of m, which was
+	queued   [ModelsMax]int
+	since    [ModelsMax]Time
+}
+
+// before keeps what a policy may ask of model m's queue and a launch is about to change.
+func (v *View) before(m, queued int, since Time) {
+	v.launched |= 1 << m
+	v.queued[m], v.since[m] = queued, since
 }
 
 // Now is the time of the turn.
@@ -29,8 +44,13 @@ func (v *View) Live() int { return v.s.live }
 // Models is the number of models, owned or not.
 func (v *View) Models() int { return len(v.s.models) }
 
-// Queued is the number of requests that wait at model m of this node.
-func (v *View) Queued(m int) int { return len(v.s.models[m].queue) }
+// Queued is the number of requests that waited at model m of this node when planning began.
+func (v *View) Queued(m int) int {
+	if v.launched>>m&1 != 0 {
+		return v.queued[m]
+	}
+	return len(v.s.models[m].queue)
+}
 
 // Busy says whether model m of this node was running when planning began.
 func (v *View) Busy(m int) bool { return v.busy>>m&1 != 0 }
@@ -38,8 +58,12 @@ func (v *View) Busy(m int) bool { return v.busy>>m&1 != 0 }
 // AnyBusy says whether any model of this node was running when planning began.
 func (v *View) AnyBusy() bool { return v.busy != 0 }
 
-// OldestSince is when the first request in the queue of m joined it.
+// OldestSince is when the first request that waited at m when planning began joined the
+// queue; Now if none did.
 func (v *View) OldestSince(m int) Time {
+	if v.launched>>m&1 != 0 {
+		return v.since[m]
+	}
 	queue := v.s.models[m].queue
 	if len(queue) == 0 {
 		return v.now
@@ -47,8 +71,14 @@ func (v *View) OldestSince(m int) Time {
 	return v.s.seat(queue[0], m).since
 }
 
-// WakeBy asks for a turn no later than t, which lies after Now.
-func (v *View) WakeBy(t Time) { v.s.wakeBy(t) }
+// WakeBy asks for a turn no later than t. It panics unless t lies after Now: the driver
+// would come back at once, for ever.
+func (v *View) WakeBy(t Time) {
+	if t <= v.now {
+		panic(fmt.Sprintf("core: WakeBy(%d) at %d", t, v.now))
+	}
+	v.s.wakeBy(t)
+}
 
 // StepSync starts all models with a queue together, once all have finished: a barrier after
 // every step.
@@ -90,10 +120,12 @@ func (d Delayed) Start(m int, v *View) bool {
 	if d.MaxWait <= 0 {
 		return false
 	}
-	due := v.OldestSince(m) + d.MaxWait
-	if v.now >= due {
+	since := v.OldestSince(m)
+	if v.now-since >= d.MaxWait {
 		return true
 	}
-	v.WakeBy(due)
+	if d.MaxWait <= math.MaxInt64-since {
+		v.WakeBy(since + d.MaxWait)
+	}
 	return false
 }

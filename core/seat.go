@@ -11,6 +11,7 @@ func (s *Scheduler) grow(slot int32, seat *seat, m int, tokens int32) bool {
 		}
 		s.preempt(slot, m)
 	}
+	s.forcing = false
 	for range need {
 		page := p.alloc(seat.tail)
 		s.out.Grants = append(s.out.Grants, Grant{Model: m, Slot: slot, Index: seat.pages, Page: page})
@@ -20,7 +21,7 @@ func (s *Scheduler) grow(slot int32, seat *seat, m int, tokens int32) bool {
 	return true
 }
 
-// canPreempt reports whether taking from all younger requests would make room for need
+// canPreempt reports whether taking from all preemptible requests would make room for need
 // pages, so that nobody loses pages in vain. A shared page counts once all its holders would
 // lose it.
 func (s *Scheduler) canPreempt(slot int32, m int, need int) bool {
@@ -42,13 +43,13 @@ func (s *Scheduler) canPreempt(slot int32, m int, need int) bool {
 	return room >= need
 }
 
-// preemptible reports whether victim may lose its pages at m to slot: it is younger, holds
-// pages and does not run there.
+// preemptible reports whether victim may lose its pages at m to slot: it holds pages, does
+// not run there, and is younger, or (forcing) away.
 func (s *Scheduler) preemptible(victim, slot int32, m int) bool {
 	r := &s.requests[victim]
 	seat := s.seat(victim, m)
-	return r.phase == live && r.age > s.requests[slot].age && seat.pages > 0 &&
-		seat.state != seatRunning
+	return r.phase == live && seat.pages > 0 && seat.state != seatRunning &&
+		(r.age > s.requests[slot].age || s.forcing && r.at == nowhere)
 }
 
 // preempt takes the pages of the youngest preemptible request at m. What it had in KV there
