@@ -19,6 +19,7 @@ type scale struct {
 	Axis
 	min, max float64
 	empty    bool // there was nothing to show, so the ends mean nothing
+	whole    bool // each label has its own power of ten, as panels share the axis label
 }
 
 // Margins between the outermost value and the frame, as parts of the range.

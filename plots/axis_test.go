@@ -49,7 +49,8 @@ func TestEveryValueIsInside(t *testing.T) {
 	values := []float64{least, 1e-300, 1e-9, 0.5, 1, math.Nextafter(1, 2), 3, 1e6, 1e300, largest}
 	for _, a := range values {
 		for _, b := range values {
-			for _, axis := range []Axis{{}, {Log: true}, {Integer: true}, {Log: true, Integer: true}, {Zero: true}} {
+			axes := []Axis{{}, {Log: true}, {Integer: true}, {Log: true, Integer: true}, {Zero: true}}
+			for _, axis := range axes {
 				s := newScale(axis, []float64{a, b})
 				if !(s.min < s.max) {
 					t.Errorf("%v of %v, %v: range %v to %v has no extent", axis, a, b, s.min, s.max)
@@ -146,7 +147,8 @@ func TestPowerGoesToTheUnit(t *testing.T) {
 
 func TestSpans(t *testing.T) {
 	for text, want := range map[string]string{
-		"B_{1}": "B|1", "10^{-6} s": "10|-6| s", "tok_s": "tok_s", "a_{b": "a_{b", "_{x}": "x", "": "", "_^{2}": "_|2",
+		"B_{1}": "B|1", "10^{-6} s": "10|-6| s", "tok_s": "tok_s", "a_{b": "a_{b", "_{x}": "x", "": "",
+		"_^{2}": "_|2",
 	} {
 		var pieces []string
 		for _, p := range spans(text) {

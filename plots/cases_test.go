@@ -17,7 +17,8 @@ var (
 func sweepWithGaps() SweepData {
 	return SweepData{
 		Title: "Queue time when points are missing",
-		X:     Axis{Label: "requests in flight, N", Integer: true}, Y: Axis{Label: "queue time (ms)", Log: true},
+		X:     Axis{Label: "requests in flight, N", Integer: true},
+		Y:     Axis{Label: "queue time (ms)", Log: true},
 		Series: []Series{
 			{Name: "eager", X: []float64{1, 2, 3, 4, 5, 6}, Y: []float64{0, 0.4, 1.1, 3, 9, 30},
 				Low: []float64{0, 0.1, 0.8, 2, 7, 25}, High: []float64{0, 0.8, 1.5, 4, 12, 34}},
@@ -80,7 +81,8 @@ func TestHardSeries(t *testing.T) {
 		}{{"linear", false, false}, {"log y", false, true}} {
 			t.Run(test.name+"/"+axes.name, func(t *testing.T) {
 				series := Series{Name: "delayed", X: test.x, Y: test.y}
-				f, err := Sweep(SweepData{X: Axis{Log: axes.logX}, Y: Axis{Log: axes.logY}, Series: []Series{series}})
+				x, y := Axis{Log: axes.logX}, Axis{Log: axes.logY}
+				f, err := Sweep(SweepData{X: x, Y: y, Series: []Series{series}})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -129,7 +131,9 @@ func TestLogX(t *testing.T) {
 		x       []float64
 		leftOut int
 	}{
-		{"negative", []float64{-1, 10, 100}, 1}, {"zero", []float64{0, 10, 100}, 1}, {"one", []float64{1, 10, 100}, 0},
+		{"negative", []float64{-1, 10, 100}, 1},
+		{"zero", []float64{0, 10, 100}, 1},
+		{"one", []float64{1, 10, 100}, 0},
 	} {
 		f, err := Sweep(SweepData{X: Axis{Log: true}, Series: []Series{{X: test.x, Y: counting(3)}}})
 		if err != nil {
@@ -143,6 +147,7 @@ func TestLogX(t *testing.T) {
 
 // TestOneOfTwoEmpty keeps the empty series in the legend, and says that it is empty.
 func TestOneOfTwoEmpty(t *testing.T) {
+	bare := Series{Name: "delayed"}
 	full := Series{Name: "eager", X: counting(3), Y: []float64{1, 10, 100}}
 	for _, test := range []struct {
 		name   string
@@ -150,9 +155,9 @@ func TestOneOfTwoEmpty(t *testing.T) {
 		want   []string
 		not    string
 	}{
-		{"second empty", []Series{full, {Name: "delayed"}}, []string{">eager<", ">delayed (no data)<"}, ">no data<"},
-		{"first empty", []Series{{Name: "delayed"}, full}, []string{">eager<", ">delayed (no data)<"}, ">no data<"},
-		{"both empty", []Series{{Name: "eager"}, {Name: "delayed"}},
+		{"second empty", []Series{full, bare}, []string{">eager<", ">delayed (no data)<"}, ">no data<"},
+		{"first empty", []Series{bare, full}, []string{">eager<", ">delayed (no data)<"}, ">no data<"},
+		{"both empty", []Series{{Name: "eager"}, bare},
 			[]string{">eager (no data)<", ">delayed (no data)<", ">no data<"}, "not drawn"},
 		{"none empty", []Series{full, full}, []string{">eager<"}, "no data"},
 	} {
@@ -200,12 +205,15 @@ func TestOmissionNote(t *testing.T) {
 func TestOtherFiguresSurvive(t *testing.T) {
 	odd := []float64{nan, inf, -inf, 0, largest, -largest, least}
 	oddSeries := Series{X: counting(len(odd)), Y: odd, Low: odd, High: odd}
+	small := []string{"small"}
 	whole := []int{1, 2, 3, 4, 5, 6, 7}
 	launch := Launch{Model: 0, Start: 1, End: 1}
 	endless := Launch{Model: 0, Start: 0, End: inf, Requests: []int{0}}
 	for name, draw := range map[string]func() (*Figure, error){
-		"threshold empty":       func() (*Figure, error) { return Threshold(ThresholdData{}) },
-		"threshold empty panel": func() (*Figure, error) { return Threshold(ThresholdData{Panels: make([]ThresholdPanel, 5)}) },
+		"threshold empty": func() (*Figure, error) { return Threshold(ThresholdData{}) },
+		"threshold empty panel": func() (*Figure, error) {
+			return Threshold(ThresholdData{Panels: make([]ThresholdPanel, 5)})
+		},
 		"threshold odd": func() (*Figure, error) {
 			return Threshold(ThresholdData{Panels: []ThresholdPanel{{2, oddSeries, oddSeries, oddSeries}}})
 		},
@@ -213,23 +221,26 @@ func TestOtherFiguresSurvive(t *testing.T) {
 			one := Series{X: []float64{1}, Y: []float64{63.431652}}
 			return Threshold(ThresholdData{Panels: []ThresholdPanel{{1, one, one, one}}})
 		},
-		"speed empty":       func() (*Figure, error) { return ThroughputSpeed(ThroughputSpeedData{}) },
-		"speed empty curve": func() (*Figure, error) { return ThroughputSpeed(ThroughputSpeedData{Curves: make([]SpeedCurve, 2)}) },
+		"speed empty": func() (*Figure, error) { return ThroughputSpeed(ThroughputSpeedData{}) },
+		"speed empty curve": func() (*Figure, error) {
+			return ThroughputSpeed(ThroughputSpeedData{Curves: make([]SpeedCurve, 2)})
+		},
 		"speed odd": func() (*Figure, error) {
 			return ThroughputSpeed(ThroughputSpeedData{Curves: []SpeedCurve{
-				{Policy: "eager", Concurrency: whole, Speed: odd, Throughput: odd, ThroughputLow: odd, ThroughputHigh: odd}}})
+				{Policy: "eager", Concurrency: whole, Speed: odd, Throughput: odd,
+					ThroughputLow: odd, ThroughputHigh: odd}}})
 		},
 		"schedules empty": func() (*Figure, error) { return Schedules(SchedulesData{}) },
 		"schedules instant": func() (*Figure, error) {
-			return Schedules(SchedulesData{Models: []string{"small"}, Schedules: []Schedule{{Launches: []Launch{launch}}}})
+			return Schedules(SchedulesData{Models: small, Schedules: []Schedule{{Launches: []Launch{launch}}}})
 		},
 		"schedules endless": func() (*Figure, error) {
-			return Schedules(SchedulesData{Models: []string{"small"}, Requests: []string{"r1"}, Schedules: []Schedule{
+			return Schedules(SchedulesData{Models: small, Requests: []string{"r1"}, Schedules: []Schedule{
 				{MeanLatency: nan, Launches: []Launch{endless}, Finishes: []Finish{{0, 0, nan}}}}})
 		},
 		"timeline empty": func() (*Figure, error) { return Timeline(TimelineData{From: 3, To: nan}) },
 		"timeline odd": func() (*Figure, error) {
-			return Timeline(TimelineData{Models: []string{"m"}, Launches: []Launch{launch, endless}, From: -inf, To: inf})
+			return Timeline(TimelineData{Models: small, Launches: []Launch{launch, endless}, From: -inf, To: inf})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

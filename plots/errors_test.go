@@ -11,7 +11,8 @@ func TestRefused(t *testing.T) {
 	half := Series{Name: "s", X: counting(2), Y: counting(2), Low: counting(2)}
 	few := Series{Name: "s", X: counting(2), Y: counting(2), Low: counting(1), High: counting(1)}
 	schedule := func(s Schedule) error {
-		_, err := Schedules(SchedulesData{Models: []string{"m"}, Requests: []string{"r"}, Schedules: []Schedule{s}})
+		d := SchedulesData{Models: []string{"m"}, Requests: []string{"r"}, Schedules: []Schedule{s}}
+		_, err := Schedules(d)
 		return err
 	}
 	sweep := func(s Series) error { _, err := Sweep(SweepData{Series: []Series{s}}); return err }
@@ -34,18 +35,24 @@ func TestRefused(t *testing.T) {
 		{"sweep X", `sweep: series "s" has 2 X and 3 Y`, sweep(short)},
 		{"sweep interval", `series "s" has 2 Low and 0 High`, sweep(half)},
 		{"sweep intervals", `series "s" has 1 intervals for 2 points`, sweep(few)},
-		{"threshold", `threshold: N = 4: series "s" has 2 X and 3 Y`, threshold(ThresholdPanel{4, short, Series{}, Series{}})},
+		{"threshold", `threshold: N = 4: series "s" has 2 X and 3 Y`,
+			threshold(ThresholdPanel{4, short, Series{}, Series{}})},
 		{"measured", `N = 4: series "s" has 2 X`, threshold(ThresholdPanel{4, Series{}, Series{}, short})},
 		{"speed", `curve "eager" has 1 concurrencies for 2 points`,
-			speed(SpeedCurve{Policy: "eager", Concurrency: []int{1}, Speed: counting(2), Throughput: counting(2)})},
-		{"speed Y", `series "eager" has 0 X and 2 Y`, speed(SpeedCurve{Policy: "eager", Throughput: counting(2)})},
-		{"launch of no model", "launch 0: model 1, want 0 to 0", schedule(Schedule{Launches: []Launch{{Model: 1}}})},
+			speed(SpeedCurve{Policy: "eager", Concurrency: []int{1},
+				Speed: counting(2), Throughput: counting(2)})},
+		{"speed Y", `series "eager" has 0 X and 2 Y`,
+			speed(SpeedCurve{Policy: "eager", Throughput: counting(2)})},
+		{"launch of no model", "launch 0: model 1, want 0 to 0",
+			schedule(Schedule{Launches: []Launch{{Model: 1}}})},
 		{"launch of no request", "launch 0: request -1, want 0 to 0",
 			schedule(Schedule{Launches: []Launch{{Requests: []int{-1}}}})},
 		{"launch backwards", "launch 0: ends at 1 before it begins at 2",
 			schedule(Schedule{Launches: []Launch{{Start: 2, End: 1}}})},
-		{"wait of no request", "wait 0: request 1, want 0 to 0", schedule(Schedule{Waits: []Wait{{Request: 1}}})},
-		{"end of no model", "end 0: model -1, want 0 to 0", schedule(Schedule{Finishes: []Finish{{Model: -1}}})},
+		{"wait of no request", "wait 0: request 1, want 0 to 0",
+			schedule(Schedule{Waits: []Wait{{Request: 1}}})},
+		{"end of no model", "end 0: model -1, want 0 to 0",
+			schedule(Schedule{Finishes: []Finish{{Model: -1}}})},
 		{"trace of no model", "timeline: launch 0: model 1, want 0 to 0", timeline(Launch{Model: 1})},
 		{"trace backwards", "launch 0: ends at 1 before it begins at 2", timeline(Launch{Start: 2, End: 1})},
 	} {

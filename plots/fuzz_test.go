@@ -25,7 +25,8 @@ func FuzzSweep(f *testing.F) {
 			numbers = append(numbers, math.Float64frombits(binary.LittleEndian.Uint64(raw)))
 		}
 		n := len(numbers) / 4
-		s := Series{Name: "fuzz", X: numbers[:n], Y: numbers[n : 2*n], Low: numbers[2*n : 3*n], High: numbers[3*n : 4*n]}
+		s := Series{Name: "fuzz", X: numbers[:n], Y: numbers[n : 2*n],
+			Low: numbers[2*n : 3*n], High: numbers[3*n : 4*n]}
 		if kind&32 != 0 {
 			n = len(numbers) / 2
 			s = Series{Name: "fuzz", X: numbers[:n], Y: numbers[n : 2*n]}

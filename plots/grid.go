@@ -21,6 +21,9 @@ const (
 
 func newGrid(panels []panel) grid {
 	n := len(panels)
+	for i := range panels {
+		panels[i].x.whole, panels[i].y.whole = true, true
+	}
 	g := grid{panels: panels, columns: n, width: TextWidth}
 	if n > columnsMost {
 		rows := (n + columnsMost - 1) / columnsMost

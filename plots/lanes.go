@@ -27,6 +27,9 @@ type Finish struct {
 	At             float64
 }
 
+// timeAxis is the room for tick labels and label below the lanes, and for the border.
+const timeAxis = 28.0
+
 // checkSpan tells whether a span of time can be drawn. NaN and infinite times cannot; an end before its
 // start, or a lane that does not exist, is an error.
 func checkSpan(what string, model, models int, from, to float64) (drawable bool, err error) {

@@ -1,10 +1,12 @@
 package plots
 
 import (
+	"bytes"
 	"image"
 	"image/color"
 	"math"
 	"strings"
+	"sync"
 	"testing"
 
 	"gonum.org/v1/plot/font"
@@ -33,9 +35,13 @@ func (w *textWatcher) Scale(float64, float64)              {}
 func (w *textWatcher) Stroke(vg.Path)                      {}
 func (w *textWatcher) Fill(vg.Path)                        {}
 func (w *textWatcher) DrawImage(vg.Rectangle, image.Image) {}
-func (w *textWatcher) Push()                               { w.turned = append(w.turned, w.turned[len(w.turned)-1]) }
-func (w *textWatcher) Pop()                                { w.turned = w.turned[:len(w.turned)-1] }
-func (w *textWatcher) Rotate(angle float64)                { w.turned[len(w.turned)-1] = math.Abs(angle) > 1 }
+
+func (w *textWatcher) Push() {
+	w.turned = append(w.turned, w.turned[len(w.turned)-1])
+}
+
+func (w *textWatcher) Pop()                 { w.turned = w.turned[:len(w.turned)-1] }
+func (w *textWatcher) Rotate(angle float64) { w.turned[len(w.turned)-1] = math.Abs(angle) > 1 }
 func (w *textWatcher) FillString(f font.Face, p vg.Point, text string) {
 	size := f.Font.Size
 	up := size * capHeight
@@ -82,19 +88,22 @@ func TestTextOfSamples(t *testing.T) {
 func TestLongNames(t *testing.T) {
 	long := strings.Repeat("a very long name ", 12)
 	wide := strings.Repeat("W", 90)
-	for _, name := range []string{long, wide, "a\x00b\nc", "<&\"'>", "\xff\xfe", "漢字", "_{", "^{}", "x^{2} y_{1}", ""} {
+	names := []string{long, wide, "a\x00b\nc", "<&\"'>", "\xff\xfe", "漢字", "_{", "^{}", "x^{2} y_{1}", ""}
+	for _, name := range names {
 		s := Series{Name: name, X: counting(3), Y: counting(3)}
 		sweep, err := Sweep(SweepData{Title: name, X: Axis{Label: name}, Y: Axis{Label: name},
 			Series: []Series{s, {Name: name + "2"}, {Name: name + "3"}}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		threshold, err := Threshold(ThresholdData{Title: name, Panels: []ThresholdPanel{{3, s, s, s}, {4, s, s, s}}})
+		panels := []ThresholdPanel{{3, s, s, s}, {4, s, s, s}}
+		threshold, err := Threshold(ThresholdData{Title: name, Panels: panels})
 		if err != nil {
 			t.Fatal(err)
 		}
 		schedules, err := Schedules(SchedulesData{Title: name, TimeLabel: name, Models: []string{name, name},
-			Requests: []string{name}, Schedules: []Schedule{{Policy: name, Launches: []Launch{{0, 0, 1, []int{0}}}}}})
+			Requests:  []string{name},
+			Schedules: []Schedule{{Policy: name, Launches: []Launch{{0, 0, 1, []int{0}}}}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -147,16 +156,140 @@ func TestPolicyLooksAreStable(t *testing.T) {
 	}
 }
 
-// TestConcurrencyLabels: no label lies on a point of its figure, and each policy's ends are labelled.
+// TestConcurrencyLabels: the ends of each policy's curve are labelled, N = 1, where all meet, once.
 func TestConcurrencyLabels(t *testing.T) {
-	words := watch(samples(t)["speed"]).words
-	sixteen := 0
-	for _, w := range words {
-		if w.text == "16" {
-			sixteen++
+	count := make(map[string]int)
+	for _, w := range watch(samples(t)["speed"]).words {
+		count[w.text]++
+	}
+	if count["16"] != 4 || count["1"] != 1 {
+		t.Errorf("16 is written %d times and 1 %d times, want 4 and 1", count["16"], count["1"])
+	}
+}
+
+// TestRoom: labels keep off points, lines and each other, and are left away where there is no room.
+func TestRoom(t *testing.T) {
+	frame := rectangle(0, 0, 100, 100)
+	for _, test := range []struct {
+		name string
+		room room
+		want bool
+	}{
+		{"free", room{frame: frame}, true},
+		{"all taken", room{frame: frame, taken: []vg.Rectangle{frame}}, false},
+		{"frame too small", room{frame: rectangle(45, 45, 55, 55)}, false},
+		{"lines all around", room{frame: frame, lines: [][2]vg.Point{
+			{at(0, 50), at(100, 50)}, {at(50, 0), at(50, 100)},
+			{at(0, 0), at(100, 100)}, {at(0, 100), at(100, 0)}}}, false},
+		{"one line", room{frame: frame, lines: [][2]vg.Point{{at(0, 0), at(100, 100)}}}, true},
+	} {
+		corner, ok := test.room.find(plain(), at(50, 50), "16")
+		if ok != test.want {
+			t.Errorf("%s: found %v, want %v", test.name, ok, test.want)
+		}
+		box := plain().box(corner, "16", atStart, atStart)
+		for _, l := range test.room.lines {
+			if ok && crosses(box, l[0], l[1]) {
+				t.Errorf("%s: label %v lies on line %v", test.name, box, l)
+			}
 		}
 	}
-	if sixteen != 4 {
-		t.Errorf("16 is written %d times, want once for each of 4 policies", sixteen)
+}
+
+func TestCrosses(t *testing.T) {
+	r := rectangle(10, 10, 20, 20)
+	for _, test := range []struct {
+		name string
+		a, b vg.Point
+		want bool
+	}{
+		{"inside", at(12, 12), at(13, 13), true},
+		{"through", at(0, 15), at(30, 15), true},
+		{"upright through", at(15, 0), at(15, 30), true},
+		{"across a corner", at(5, 14), at(14, 5), false},
+		{"over a corner", at(5, 16), at(16, 5), true},
+		{"left of it", at(5, 0), at(5, 30), false},
+		{"ends before it", at(0, 15), at(9, 15), false},
+	} {
+		if got := crosses(r, test.a, test.b); got != test.want {
+			t.Errorf("%s: %v, want %v", test.name, got, test.want)
+		}
 	}
+}
+
+// TestThresholdOfAllSizes draws 1 to 16 panels of 1 to 16 thresholds.
+func TestThresholdOfAllSizes(t *testing.T) {
+	var d ThresholdData
+	for n := 1; n <= 16; n++ {
+		s := Series{X: counting(n), Y: make([]float64, n)}
+		for i := range s.Y {
+			s.Y[i] = float64(n) * (1e5 - float64((2*i-n)*(2*i-n))*100)
+		}
+		d.Panels = append(d.Panels, ThresholdPanel{Concurrency: n, Predicted: s, Simulated: s})
+		f, err := Threshold(d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkText(t, f)
+	}
+}
+
+// TestBestThreshold: prediction, simulation and measurement have their best at the thresholds of figure 10 of
+// TokenRouter, arXiv 2610.12242: 2, 2 and 3 for N = 2, 3 and 4; 5 for N = 8 by the exact chain.
+func TestBestThreshold(t *testing.T) {
+	want := map[int]float64{2: 2, 3: 2, 4: 3, 8: 5}
+	for _, q := range load[ThresholdData](t, "threshold.json").Panels {
+		p, err := q.panel()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, l := range p.layers {
+			best, ok := l.best()
+			if threshold, known := want[q.Concurrency]; known && (!ok || best.x != threshold) {
+				t.Errorf("N = %d: %s is best at %v, want %v", q.Concurrency, l.name, best.x, threshold)
+			}
+		}
+	}
+}
+
+// TestMeanLatencies: the figure states the four published means (TokenRouter, arXiv 2610.12242, figure 4),
+// and under eager batching request 3's third token waits for the large model from 2 to 4.5.
+func TestMeanLatencies(t *testing.T) {
+	d := load[SchedulesData](t, "schedules.json")
+	var got []string
+	f, err := Schedules(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range watch(f).words {
+		if strings.HasPrefix(w.text, "mean latency") {
+			got = append(got, w.text)
+		}
+	}
+	want := "mean latency 13.33 SLM steps, mean latency 13.00 SLM steps, " +
+		"mean latency 10.83 SLM steps, mean latency 8.67 SLM steps"
+	if text := strings.Join(got, ", "); text != want {
+		t.Errorf("figure says %q, want %q", text, want)
+	}
+	if w := d.Schedules[2].Waits[0]; w != (Wait{Model: 1, Request: 2, From: 2, To: 4.5}) {
+		t.Errorf("first wait under eager is %+v, want request 3 at the large model from 2 to 4.5", w)
+	}
+}
+
+// TestDrawnAtOnce draws from several goroutines, for the race detector.
+func TestDrawnAtOnce(t *testing.T) {
+	f := samples(t)["sweep"]
+	want, err := f.SVG()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var group sync.WaitGroup
+	for range 4 {
+		group.Go(func() {
+			if got, err := f.SVG(); err != nil || !bytes.Equal(got, want) {
+				t.Errorf("drawn at once with others: %d bytes, error %v; want %d", len(got), err, len(want))
+			}
+		})
+	}
+	group.Wait()
 }

@@ -70,7 +70,8 @@ func (p panel) xTicks(width vg.Length) ([]tick, int) {
 }
 
 // fittingTicks chooses at most most ticks whose labels, of that extent along the axis, keep a gap.
-func (s scale) fittingTicks(most int, length vg.Length, extent func(string) vg.Length, gap vg.Length) ([]tick, int) {
+func (s scale) fittingTicks(most int, length vg.Length, extent func(string) vg.Length,
+	gap vg.Length) ([]tick, int) {
 	for {
 		all, power := s.ticks(most)
 		var kept []tick
@@ -126,7 +127,7 @@ func (p panel) drawFrame(c *canvas, r vg.Rectangle) {
 		c.text(style, at((r.Min.X+r.Max.X)/2, r.Max.Y+3), style.fit(p.title, r.Size().X), atMid, atStart)
 	}
 	if p.x.empty {
-		c.text(noteText(), at((r.Min.X+r.Max.X)/2, (r.Min.Y+r.Max.Y)/2), "no data", atMid, atMid)
+		c.noData(r)
 	}
 }
 

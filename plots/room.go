@@ -38,7 +38,8 @@ func newRoom(p panel, frame vg.Rectangle) *room {
 // find gives the lower left corner of a free place near p for a text, and takes it.
 func (m *room) find(s textStyle, p vg.Point, text string) (vg.Point, bool) {
 	places := []struct{ dx, dy, alignX, alignY float64 }{
-		{1, 0.6, atStart, atStart}, {-1, 0.6, atEnd, atStart}, {1, -0.6, atStart, atEnd}, {-1, -0.6, atEnd, atEnd},
+		{1, 0.6, atStart, atStart}, {-1, 0.6, atEnd, atStart},
+		{1, -0.6, atStart, atEnd}, {-1, -0.6, atEnd, atEnd},
 		{0, 1, atMid, atStart}, {1, 0, atStart, atMid}, {0, -1, atMid, atEnd}, {-1, 0, atEnd, atMid},
 	}
 	for _, far := range []vg.Length{labelNear, labelNear * 1.5} {

@@ -87,7 +87,8 @@ func TestGolden(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(strings.Split(read(t, base, name+".svg"), "\n"), strings.Split(string(svg), "\n")); diff != "" {
+			lines := func(text string) []string { return strings.Split(text, "\n") }
+			if diff := cmp.Diff(lines(read(t, base, name+".svg")), lines(string(svg))); diff != "" {
 				t.Errorf("SVG differs (-golden +drawn), look at it and run with -update:\n%.2000s", diff)
 			}
 			raster, err := f.PNG()
@@ -124,7 +125,7 @@ func comparePixels(t *testing.T, want, got image.Image) {
 		}
 	}
 	if share := float64(different) / float64(bounds.Dx()*bounds.Dy()); share > shareMax {
-		t.Errorf("%.3f %% of the pixels differ from the golden image, want at most %.1f %%", share*100, shareMax*100)
+		t.Errorf("%.3f %% of the pixels differ, want at most %.1f %%", share*100, shareMax*100)
 	}
 }
 

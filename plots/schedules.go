@@ -53,7 +53,7 @@ func Schedules(d SchedulesData) (*Figure, error) {
 	lane := max(1, vg.Length(len(d.Requests))) * requestRow
 	group := groupTitle + vg.Length(len(d.Models))*(lane+laneGap) + groupGap
 	groups := max(1, vg.Length(len(d.Schedules)))
-	height := headHeight(d.Title, key, inner) + groups*group + 28 + noteHeight(note, inner)
+	height := headHeight(d.Title, key, inner) + groups*group + timeAxis + noteHeight(note, inner)
 	return &Figure{Width: ColumnWidth, Height: height, LeftOut: leftOut, draw: func(c *canvas) {
 		s := newSheet(ColumnWidth, height)
 		s.drawHead(c, d.Title, key)
@@ -64,7 +64,7 @@ func Schedules(d SchedulesData) (*Figure, error) {
 		power := timeTicks(c, time, frame)
 		s.drawXLabel(c, withPower(d.TimeLabel, power), (frame.Min.X+frame.Max.X)/2)
 		if time.empty {
-			c.text(noteText(), at((frame.Min.X+frame.Max.X)/2, (frame.Min.Y+frame.Max.Y)/2), "no data", atMid, atMid)
+			c.noData(frame)
 		}
 		for i, q := range d.Schedules {
 			top := frame.Max.Y - vg.Length(i)*group
@@ -93,7 +93,8 @@ func (d SchedulesData) times() (all []float64, leftOut int, err error) {
 	add := func(what string, model int, requests []int, from, to float64) error {
 		for _, r := range requests {
 			if r < 0 || r >= len(d.Requests) {
-				return fmt.Errorf("plots: schedules: %s: request %d, want 0 to %d", what, r, len(d.Requests)-1)
+				return fmt.Errorf("plots: schedules: %s: request %d, want 0 to %d",
+					what, r, len(d.Requests)-1)
 			}
 		}
 		ok, err := checkSpan("schedules: "+what, model, len(d.Models), from, to)
@@ -109,17 +110,20 @@ func (d SchedulesData) times() (all []float64, leftOut int, err error) {
 	}
 	for _, s := range d.Schedules {
 		for i, l := range s.Launches {
-			if err := add(fmt.Sprintf("%s: launch %d", s.Policy, i), l.Model, l.Requests, l.Start, l.End); err != nil {
+			what := fmt.Sprintf("%s: launch %d", s.Policy, i)
+			if err := add(what, l.Model, l.Requests, l.Start, l.End); err != nil {
 				return nil, 0, err
 			}
 		}
 		for i, w := range s.Waits {
-			if err := add(fmt.Sprintf("%s: wait %d", s.Policy, i), w.Model, []int{w.Request}, w.From, w.To); err != nil {
+			what := fmt.Sprintf("%s: wait %d", s.Policy, i)
+			if err := add(what, w.Model, []int{w.Request}, w.From, w.To); err != nil {
 				return nil, 0, err
 			}
 		}
 		for i, f := range s.Finishes {
-			if err := add(fmt.Sprintf("%s: end %d", s.Policy, i), f.Model, []int{f.Request}, f.At, f.At); err != nil {
+			what := fmt.Sprintf("%s: end %d", s.Policy, i)
+			if err := add(what, f.Model, []int{f.Request}, f.At, f.At); err != nil {
 				return nil, 0, err
 			}
 		}

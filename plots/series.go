@@ -18,7 +18,8 @@ type Series struct {
 
 func (s Series) check(what string) error {
 	if len(s.X) != len(s.Y) {
-		return fmt.Errorf("plots: %s: series %q has %d X and %d Y, want as many", what, s.Name, len(s.X), len(s.Y))
+		return fmt.Errorf("plots: %s: series %q has %d X and %d Y, want as many",
+			what, s.Name, len(s.X), len(s.Y))
 	}
 	if len(s.Low) != len(s.High) {
 		return fmt.Errorf("plots: %s: series %q has %d Low and %d High, want as many",

@@ -92,7 +92,8 @@ func (s *sheet) drawAxes(c *canvas, p panel) vg.Rectangle {
 	label.turned = true
 	yLabel := label.fit(withPower(p.y.Label, yPower), s.top-s.bottom)
 	up := min((top+bottom)/2, s.top-label.width(yLabel)/2)
-	c.text(label, at(s.left+labelSize*capHeight, max(up, s.bottom+label.width(yLabel)/2)), yLabel, atMid, atStart)
+	up = max(up, s.bottom+label.width(yLabel)/2)
+	c.text(label, at(s.left+labelSize*capHeight, up), yLabel, atMid, atStart)
 
 	p.drawFrame(c, frame)
 	return frame

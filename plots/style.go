@@ -79,8 +79,8 @@ func policyLook(name string) (look, bool) {
 	return l, ok
 }
 
-// looksFor gives each distinct name its look: a policy's own, else the next spare look, whose dashes change
-// after each round of the colours.
+// looksFor gives each distinct name its look: a policy's own, else the next spare look, whose dashes and
+// fillings change after each round of the colours.
 func looksFor(names []string) map[string]look {
 	looks := make(map[string]look, len(names))
 	spare := 0
@@ -95,6 +95,9 @@ func looksFor(names []string) map[string]look {
 		l := spareLooks[spare%len(spareLooks)]
 		if round := spare / len(spareLooks); round > 0 {
 			l.dashes = []vg.Length{vg.Length(2 + 2*round), 1.5}
+			if round%2 == 1 {
+				l.inside = filled + opened - l.fill()
+			}
 		}
 		looks[name] = l
 		spare++

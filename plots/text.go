@@ -134,6 +134,11 @@ func (c *canvas) text(s textStyle, p vg.Point, text string, alignX, alignY float
 	}
 }
 
+// noData says in the middle of a frame that it is empty.
+func (c *canvas) noData(r vg.Rectangle) {
+	c.text(noteText(), at((r.Min.X+r.Max.X)/2, (r.Min.Y+r.Max.Y)/2), "no data", atMid, atMid)
+}
+
 // fit shortens a text with an ellipsis until it is at most width wide.
 func (s textStyle) fit(text string, width vg.Length) string {
 	if s.width(text) <= width {

@@ -2,6 +2,7 @@ package plots
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	"gonum.org/v1/plot/vg"
@@ -120,13 +121,24 @@ func (p panel) drawBest(c *canvas, r vg.Rectangle) {
 // bestRing is the radius of the ring around the best predicted point, wide enough to stand around a mark.
 const bestRing = 4.2
 
-// thresholdEntries adds the explanation of the best marks to the legend.
+// thresholdEntries adds the explanation of the best marks to the legend, with those marks that occur.
 func thresholdEntries(panels []panel) []entry {
-	ring := swatch(func(c *canvas, r vg.Rectangle) {
+	entries := legendEntries(panels)
+	marks := slices.Clone(entries)
+	best := swatch(func(c *canvas, r vg.Rectangle) {
 		x, y := r.Min.X, (r.Min.Y+r.Max.Y)/2
-		c.stroke(pen{colour: black, width: 0.9}, circle.outline(at(x+3.7, y), 3.5))
-		c.drawMark(circle, at(x+10.9, y), 2, skyBlue, filled)
-		c.drawMark(diamond, at(x+17, y), 2, vermilion, filled)
+		for _, e := range marks {
+			if e.look.mark == noMark {
+				c.stroke(pen{colour: e.look.colour, width: 0.9}, circle.outline(at(x+3.7, y), 3.5))
+				x += 8
+				continue
+			}
+			c.drawMark(e.look.mark, at(x+2.9, y), 2, e.look.colour, filled)
+			x += 6.1
+		}
 	})
-	return append(legendEntries(panels), entry{name: "best of each", swatch: &ring})
+	if len(entries) == 0 {
+		return nil
+	}
+	return append(entries, entry{name: "best of each", swatch: &best})
 }

@@ -21,7 +21,8 @@ type SpeedCurve struct {
 	Labelled       []int // concurrencies written beside their points; nil: 1, 2, 4, 8, 16, ...
 }
 
-// ThroughputSpeedData is throughput against single-user speed for N = 1, 2, ... in flight, a curve per policy.
+// ThroughputSpeedData is throughput against single-user speed for N = 1, 2, ... requests in flight, a curve
+// per policy.
 type ThroughputSpeedData struct {
 	Title  string
 	Curves []SpeedCurve

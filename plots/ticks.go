@@ -24,11 +24,11 @@ func (s scale) ticks(most int) (marks []tick, power int) {
 			return marks, 0
 		}
 	}
-	return linearTicks(s.min, s.max, most, s.Integer)
+	return linearTicks(s.min, s.max, most, s.Integer, s.whole)
 }
 
 // linearTicks uses the smallest step of 1, 2, 2.5 or 5 times a power of ten that gives at most most ticks.
-func linearTicks(low, high float64, most int, integer bool) (marks []tick, power int) {
+func linearTicks(low, high float64, most int, integer, whole bool) (marks []tick, power int) {
 	most = max(most, 2)
 	step := niceStep((high/2-low/2)/float64(most)*2, integer)
 	first := math.Ceil(low/step - 1e-9)
@@ -57,7 +57,15 @@ func linearTicks(low, high float64, most int, integer bool) (marks []tick, power
 	for _, v := range values {
 		marks = append(marks, tick{v, fixed(shifted(v, power), min(digits, 12))})
 	}
-	return marks, power
+	if !whole || power == 0 {
+		return marks, power
+	}
+	for i, m := range marks {
+		if m.value != 0 {
+			marks[i].label += fmt.Sprintf("×10^{%s}", signed(power))
+		}
+	}
+	return marks, 0
 }
 
 // shifted divides v by a power of ten without leaving the range of floats on the way.

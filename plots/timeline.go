@@ -58,7 +58,8 @@ func Timeline(d TimelineData) (*Figure, error) {
 	}
 	inner := newSheet(TextWidth, 0).width()
 	lanes := max(1, vg.Length(len(d.Models)))
-	height := headHeight(d.Title, legend{}, inner) + lanes*(timelineLane+groupGap) + 28 + noteHeight(note, inner)
+	height := headHeight(d.Title, legend{}, inner) + lanes*(timelineLane+groupGap) + timeAxis +
+		noteHeight(note, inner)
 	return &Figure{Width: TextWidth, Height: height, LeftOut: leftOut, draw: func(c *canvas) {
 		s := newSheet(TextWidth, height)
 		s.drawHead(c, d.Title, legend{})
@@ -73,7 +74,8 @@ func Timeline(d TimelineData) (*Figure, error) {
 	}}, nil
 }
 
-func (d TimelineData) drawLanes(c *canvas, r vg.Rectangle, time scale, shown []Launch, rowsMax int, names vg.Length) {
+func (d TimelineData) drawLanes(c *canvas, r vg.Rectangle, time scale, shown []Launch, rowsMax int,
+	names vg.Length) {
 	laneOf := func(model int) vg.Rectangle {
 		top := r.Max.Y - vg.Length(model)*(timelineLane+groupGap)
 		return rectangle(r.Min.X, top-timelineLane, r.Max.X, top)
@@ -82,7 +84,7 @@ func (d TimelineData) drawLanes(c *canvas, r vg.Rectangle, time scale, shown []L
 		laneName(c, laneOf(m), name, modelColour(name, m), names)
 	}
 	if time.empty {
-		c.text(noteText(), at((r.Min.X+r.Max.X)/2, (r.Min.Y+r.Max.Y)/2), "no data", atMid, atMid)
+		c.noData(r)
 	}
 	// Overlapping launches of one model cannot be, but if they are, the shorter stays visible.
 	ordered := slices.Clone(shown)
