@@ -1,0 +1,35 @@
+package cli
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+var shells = []string{"bash", "zsh", "fish", "powershell"}
+
+func newCompletion() *cobra.Command {
+	return &cobra.Command{
+		Use:   "completion " + strings.Join(shells, "|"),
+		Short: "Print a shell's completion script",
+		Example: `  source <(tokenrouter completion bash)
+  tokenrouter completion zsh > "${fpath[1]}/_tokenrouter"
+  tokenrouter completion fish > ~/.config/fish/completions/tokenrouter.fish`,
+		ValidArgs: shells,
+		Args:      exactly(1, "a shell: "+strings.Join(shells, ", ")),
+		RunE: func(c *cobra.Command, args []string) error {
+			root, out := c.Root(), c.OutOrStdout()
+			switch args[0] {
+			case "bash":
+				return root.GenBashCompletionV2(out, true)
+			case "zsh":
+				return root.GenZshCompletion(out)
+			case "fish":
+				return root.GenFishCompletion(out, true)
+			case "powershell":
+				return root.GenPowerShellCompletionWithDesc(out)
+			}
+			return misuse("shell %q, want %s", args[0], strings.Join(shells, ", "))
+		},
+	}
+}
