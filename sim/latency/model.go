@@ -2,7 +2,6 @@ package latency
 
 import (
 	"fmt"
-	"math"
 )
 
 // Shape is what the time of one forward pass depends on.
@@ -173,7 +172,7 @@ func (a *Affine) ValidRange() (valid Range, ok bool) { return a.valid, a.bounded
 // StepNs implements Model. A time above MaxStepNs is Refused.
 func (a *Affine) StepNs(s Shape) (ns int64, inRange bool) {
 	inRange = true
-	if a.bounded && !a.valid.Holds(s) {
+	if a.bounded && !a.valid.holds(&s) {
 		if a.outside == Refuse {
 			return Refused, false
 		}
@@ -187,5 +186,5 @@ func wholeNs(ns float64, inRange bool) (int64, bool) {
 	if !(ns <= float64(MaxStepNs)) {
 		return Refused, false
 	}
-	return max(int64(math.Round(ns)), 1), inRange
+	return max(int64(ns+0.5), 1), inRange
 }

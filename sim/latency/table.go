@@ -85,7 +85,7 @@ func spanOf(axis []int) Span {
 
 // StepNs implements Model.
 func (t *Table) StepNs(s Shape) (ns int64, inRange bool) {
-	inRange = t.valid.Holds(s)
+	inRange = t.valid.holds(&s)
 	if !inRange && t.outside == Refuse {
 		return Refused, false
 	}

@@ -22,6 +22,8 @@ func (s Span) String() string {
 	return fmt.Sprintf("%d..%d", s.Min, s.Max)
 }
 
+func (s *Span) holds(n int) bool { return !s.Bound || n >= s.Min && n <= s.Max }
+
 // side returns -1 below the span, 1 above it and 0 inside.
 func (s Span) side(n int) int {
 	switch {
@@ -48,8 +50,11 @@ type Range struct {
 }
 
 // Holds reports whether a shape lies in the range.
-func (r Range) Holds(s Shape) bool {
-	return r.Rows.side(s.Rows) == 0 && r.Fresh.side(s.FreshTokens) == 0 && r.Context.side(s.ContextTokens) == 0
+func (r Range) Holds(s Shape) bool { return r.holds(&s) }
+
+// holds is Holds without copies.
+func (r *Range) holds(s *Shape) bool {
+	return r.Rows.holds(s.Rows) && r.Fresh.holds(s.FreshTokens) && r.Context.holds(s.ContextTokens)
 }
 
 // String names the axes that are bound: "rows 8..32, context 0..65536".

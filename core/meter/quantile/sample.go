@@ -28,6 +28,7 @@ const (
 // they were spread over Samples before Merge. The zero value is ready. Not safe for concurrent use.
 type Sample struct {
 	count        int64
+	below, above int64 // Add is quick strictly between them: min-1 and max+1, or 0 and 0 while exact
 	min, max     int64
 	sumHi, sumLo uint64
 	buckets      *[bucketCount]uint64
@@ -56,18 +57,11 @@ func (s *Sample) Reset() {
 
 // Add adds one value. It panics when the value is negative: times and counts are not.
 func (s *Sample) Add(value int64) {
-	if !s.binned || value < 0 {
+	if value <= s.below || value >= s.above { // a new extreme, still exact, or negative
 		s.AddN(value, 1)
 		return
 	}
-	// Branches that are almost never taken leave fewer stores for the next Add to wait for.
 	s.count++
-	if value < s.min {
-		s.min = value
-	}
-	if value > s.max {
-		s.max = value
-	}
 	s.sumLo += uint64(value)
 	if s.sumLo < uint64(value) {
 		s.sumHi++
@@ -108,6 +102,14 @@ func (s *Sample) AddN(value, n int64) {
 	s.buckets[bucketOf(value)] += uint64(n)
 }
 
+// hasten sets the span of values for which Add needs no look at the extremes.
+func (s *Sample) hasten() {
+	s.below, s.above = s.min-1, s.max
+	if s.max < math.MaxInt64 {
+		s.above++
+	}
+}
+
 // Merge adds all values of other, which stays as it is. The result does not depend on the order in
 // which Samples are merged.
 func (s *Sample) Merge(other *Sample) {
@@ -145,8 +147,9 @@ func (s *Sample) Merge(other *Sample) {
 	}
 }
 
-// bin moves the values kept so far into buckets.
+// bin moves the values kept so far into buckets. The extremes must be up to date.
 func (s *Sample) bin() {
+	s.hasten()
 	if s.binned {
 		return
 	}
