@@ -11,7 +11,8 @@ import (
 // probability P[i][j], and the token is committed if C[i][j] is 1 (TokenRouter, appendix D).
 // It is the model of the throughput theory, for simulation. The draw is Result.Draw.
 type Matrix struct {
-	up   [][]float64
+	p    [][]float64
+	up   [][]float64 // up[i][j]: sum of p[i][0..j]
 	keep [][]bool
 }
 
@@ -48,9 +49,24 @@ func NewMatrix(p, c [][]float64) (Matrix, error) {
 		for j := len(up) - 1; j >= 0 && up[j] == sum; j-- {
 			up[j] = 1 // rounding leaves no gap, and a trailing 0 is never drawn
 		}
+		a.p = append(a.p, append([]float64(nil), p[i]...))
 		a.up, a.keep = append(a.up, up), append(a.keep, keep)
 	}
 	return a, nil
+}
+
+// Matrices returns P and C: NewMatrix makes the same Matrix of them.
+func (a Matrix) Matrices() (p, c [][]float64) {
+	for i := range a.p {
+		commit := make([]float64, len(a.p))
+		for j, keep := range a.keep[i] {
+			if keep {
+				commit[j] = 1
+			}
+		}
+		p, c = append(p, append([]float64(nil), a.p[i]...)), append(c, commit)
+	}
+	return p, c
 }
 
 // Route draws the next model from row v.Model.
@@ -60,7 +76,7 @@ func (a Matrix) Route(v *core.Visit, r *core.Result) int {
 			return j
 		}
 	}
-	return v.Model
+	return int(v.Model)
 }
 
 // Send keeps the token where the commit matrix says so.

@@ -11,7 +11,8 @@ import (
 // first included, is drawn by fixed weights; all tokens are kept. The draw is Result.Draw,
 // keyed by request and position, so that it does not depend on what else runs.
 type ME struct {
-	up []float64 // up[i]: sum of weights 0..i, the last exactly 1
+	weights []float64
+	up      []float64 // up[i]: sum of weights 0..i, the last exactly 1
 }
 
 // NewME takes one weight a model, not all zero; they are divided by their sum.
@@ -35,8 +36,11 @@ func NewME(weights []float64) (ME, error) {
 	for i := len(weights) - 1; i >= 0 && up[i] >= up[len(up)-1]; i-- {
 		up[i] = 1 // trailing weights of zero are never drawn
 	}
-	return ME{up}, nil
+	return ME{append([]float64(nil), weights...), up}, nil
 }
+
+// Weights returns the weights as NewME took them.
+func (a ME) Weights() []float64 { return append([]float64(nil), a.weights...) }
 
 // Route draws the model of the next token.
 func (a ME) Route(v *core.Visit, r *core.Result) int { return a.draw(r.Draw, v.Models) }

@@ -107,6 +107,9 @@ func (c *Cursor) peek() byte {
 	return 0
 }
 
+// Take reads the byte b if it is next: '[', ',', ']'. It says whether it was.
+func (c *Cursor) Take(b byte) bool { return c.take(b) }
+
 // Is reports whether the next value begins with b: '{', '[', '"', 'n' for null.
 func (c *Cursor) Is(b byte) bool { return c.peek() == b }
 
