@@ -232,6 +232,17 @@ type brokenWriter struct{}
 
 func (brokenWriter) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
 
+// errorAboutMissing tells an object that lacks a key from one that is not well formed.
+func errorAboutMissing(err error) bool {
+	missing := []string{"arrival columns", "no prompt_tokens", "no output_tokens", "only one of prefix"}
+	for _, words := range missing {
+		if strings.Contains(err.Error(), words) {
+			return true
+		}
+	}
+	return false
+}
+
 // FuzzTrace: whatever is read, nothing panics; what is accepted keeps its promises and survives being
 // written and read again.
 func FuzzTrace(f *testing.F) {
@@ -248,6 +259,15 @@ func FuzzTrace(f *testing.F) {
 		format := CSV
 		if jsonl {
 			format = JSONL
+		}
+		if plain, ok := plainJSON(text); ok && !strings.Contains(text, "\n") {
+			walked, err := (&Trace{}).walkJSON(text)
+			if err == nil && plain != walked {
+				t.Errorf("%q: quickly %v, token by token %v", text, plain, walked)
+			}
+			if err != nil && !errorAboutMissing(err) {
+				t.Errorf("%q: accepted quickly, but token by token %v", text, err)
+			}
 		}
 		requests, err := readAll(text, format, TraceOptions{})
 		if err != nil && !strings.HasPrefix(err.Error(), "trace t:") {
