@@ -36,6 +36,10 @@ func TestHashGolden(t *testing.T) {
 
 func TestStreamGolden(t *testing.T) {
 	stream := NewKey(7, 3).Stream(2, 1, Arrival)
+	other := stream // a copy goes on by itself
+	if got, want := other.Float64(), float64(0x40c3ffebae4081c7>>11)/(1<<53); got != want {
+		t.Errorf("first float = %v, want %v", got, want)
+	}
 	for i, want := range [...]uint64{0x40c3ffebae4081c7, 0xda467ede455e0453, 0xb8d77e8320608410} {
 		if got := stream.Uint64(); got != want {
 			t.Errorf("draw %d = %#x, want %#x", i, got, want)

@@ -73,21 +73,25 @@ func NewConstant(stepNs int64) (Constant, error) {
 	return Constant(stepNs), nil
 }
 
-// StepNs returns the constant; every shape is in range.
-func (c Constant) StepNs(Shape) (ns int64, inRange bool) { return int64(c), true }
+// StepNs returns the constant; every shape is in range. A value that NewConstant would not make is Refused.
+func (c Constant) StepNs(Shape) (ns int64, inRange bool) {
+	if c < 1 || int64(c) > MaxStepNs {
+		return Refused, false
+	}
+	return int64(c), true
+}
 
 // ConstantNs returns the step time of a model that does not depend on the shape, so that a hot loop
-// need not call it. ok is false for every other model.
+// need not call it. ok is false for every other model, and for one that refuses.
 func ConstantNs(m Model) (ns int64, ok bool) {
 	switch m := m.(type) {
 	case Constant:
-		return int64(m), true
+		return m.StepNs(Shape{})
 	case *Overhead:
-		if m.handoffNs != 0 {
-			return 0, false
+		if _, ok := ConstantNs(m.model); ok && m.handoffNs == 0 {
+			return m.StepNs(Shape{})
 		}
-		ns, ok := ConstantNs(m.model)
-		return ns + m.stepNs, ok
+		return 0, false
 	default:
 		return 0, false
 	}

@@ -45,6 +45,7 @@ func TestConstantNs(t *testing.T) {
 	plain, _ := NewOverhead(Constant(5), 3, 0)
 	handoff, _ := NewOverhead(Constant(5), 3, 1)
 	around, _ := NewOverhead(affine, 3, 0)
+	beyond, _ := NewOverhead(Constant(MaxStepNs), 1, 0)
 	tests := []struct {
 		name  string
 		model Model
@@ -55,6 +56,8 @@ func TestConstantNs(t *testing.T) {
 		{"constant with step overhead", plain, 8, true},
 		{"constant with hand-off overhead", handoff, 0, false},
 		{"affine", affine, 0, false},
+		{"constant that NewConstant refuses", Constant(0), 0, false},
+		{"constant pushed beyond the longest step", beyond, 0, false},
 		{"affine with step overhead", around, 0, false},
 	}
 	for _, test := range tests {
@@ -94,6 +97,34 @@ func TestAffine(t *testing.T) {
 	if ns, _ := tiny.StepNs(rows(1)); ns != 1 {
 		t.Errorf("a step of less than a nanosecond = %d, want 1: time must pass", ns)
 	}
+}
+
+func TestAffineWithin(t *testing.T) {
+	terms, valid := Coefficients{BaseNs: 100, PerRowNs: 10}, Range{Rows: Between(8, 32)}
+	for _, outside := range []Outside{Clamp, Refuse} {
+		model, err := NewAffineWithin(terms, valid, outside)
+		if err != nil {
+			t.Fatal(err)
+		}
+		below := map[Outside]int64{Clamp: 180, Refuse: Refused}[outside]
+		if ns, inRange := model.StepNs(rows(4)); ns != below || inRange {
+			t.Errorf("%v, 4 rows: %d, %t, want %d out of range", outside, ns, inRange, below)
+		}
+		if ns, inRange := model.StepNs(rows(8)); ns != 180 || !inRange {
+			t.Errorf("%v, 8 rows: %d, %t, want 180 in range", outside, ns, inRange)
+		}
+		if got, ok := RangeOf(model); got != valid || !ok || model.Coefficients() != terms {
+			t.Errorf("range %v, %t and terms %+v, want those given", got, ok, model.Coefficients())
+		}
+	}
+	free, err := NewAffine(terms)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := RangeOf(free); ok {
+		t.Error("an affine model that is valid everywhere has a range")
+	}
+	refused(t, OutOfRangeError("large", free, rows(1<<60)), "large", "takes longer than")
 }
 
 func TestAffineRefuses(t *testing.T) {
@@ -247,3 +278,26 @@ func benchmarkStep(b *testing.B, model Model) {
 }
 
 var sink int64
+
+func TestOutsideNames(t *testing.T) {
+	for _, outside := range []Outside{Refuse, Clamp} {
+		if got, err := ParseOutside(outside.String()); got != outside || err != nil {
+			t.Errorf("ParseOutside(%q) = %v, %v, want itself", outside, got, err)
+		}
+	}
+	_, err := ParseOutside("Clamp")
+	refused(t, err, `outside = "Clamp"`, `want "refuse" or "clamp"`)
+	if got := Outside(7).String(); got != "Outside(7)" {
+		t.Errorf("an unknown Outside prints %q, want Outside(7)", got)
+	}
+	valid := Range{Rows: Between(1, 2)}
+	if got := valid.String(); got != "rows 1..2" {
+		t.Errorf("range %q, want rows 1..2", got)
+	}
+	if got := (Range{}).String(); got != "any shape" {
+		t.Errorf("the zero range prints %q, want any shape", got)
+	}
+	if got := valid.Fresh.String(); got != "any" {
+		t.Errorf("the zero span prints %q, want any", got)
+	}
+}

@@ -97,7 +97,12 @@ func TestMeanDoesNotLoseSmallTerms(t *testing.T) {
 	if got, _ := Summarise(values).Mean(); got != (1e16+1000)/1001 {
 		t.Errorf("mean %v, want %v", got, (1e16+1000)/1001)
 	}
-	if got, _ := Summarise([]float64{math.Inf(1), 1, 2}).Mean(); !math.IsInf(got, 1) {
+	s := Summarise([]float64{math.Inf(1), 1, math.Inf(1), 2})
+	least, _ := s.Min()
+	if greatest, _ := s.Max(); least != 1 || !math.IsInf(greatest, 1) {
+		t.Errorf("extremes %v and %v, want 1 and +Inf", least, greatest)
+	}
+	if got, _ := s.Mean(); !math.IsInf(got, 1) {
 		t.Errorf("mean with an infinite value %v, want +Inf", got)
 	}
 }
