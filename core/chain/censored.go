@@ -1,7 +1,7 @@
 package chain
 
-// censored is an irreducible chain watched at its visits to a cut. It applies the transition matrix of the watched
-// chain without forming it, by one pass over all transitions.
+// censored is an irreducible chain watched at its visits to a cut. It applies the transition matrix of the
+// watched chain without forming it, by one pass over all transitions.
 type censored struct {
 	g    *graph
 	c    *chosen
@@ -33,8 +33,8 @@ func leaving(g *graph, s int32) (leave float64, looped bool) {
 	return leave, looped
 }
 
-// backward sets out[k], for every cut state k, to the expected sum of source over the states seen from k on, k
-// included, up to the next cut state, plus final of that one. values is scratch, one number a state.
+// backward sets out[k], for every cut state k, to the expected sum of source over the states seen from k on,
+// k included, up to the next cut state, plus final of that one. values is scratch, one number a state.
 func (w *censored) backward(source, final, values, out []float64) {
 	g, c := w.g, w.c
 	for k, s := range c.cut {
@@ -60,8 +60,8 @@ func (w *censored) backward(source, final, values, out []float64) {
 	}
 }
 
-// forward spreads the visits x of the cut states over all states, into visits, and sets out to the visits that then
-// arrive at the cut: the product of x with the matrix of the watched chain.
+// forward spreads the visits x of the cut states over all states, into visits, and sets out to the visits
+// that then arrive at the cut: the product of x with the matrix of the watched chain.
 func (w *censored) forward(x, visits, out []float64) {
 	g, c := w.g, w.c
 	clear(visits)

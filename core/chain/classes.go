@@ -2,21 +2,22 @@ package chain
 
 // Class describes one closed class of the chain: a set of states that, once entered, is never left.
 type Class struct {
-	// Weight is the chance that the chain, started with all requests waiting at Model.Start, ends in this class.
+	// Weight is the chance that the chain, started with all requests waiting at Model.Start, ends in this
+	// class.
 	Weight float64
 	// States is the number of states of the class.
 	States int
 	// ThroughputTokS is the throughput once in this class, tokens per second.
 	ThroughputTokS float64
 	// Period is the period of the class in transitions, PeriodNs in time: the greatest common divisor of the
-	// numbers of transitions, or of the times, of all its cycles. A class with a period has its stationary law all
-	// the same, and time averages follow it.
+	// numbers of transitions, or of the times, of all its cycles. A class with a period has its stationary
+	// law all the same, and time averages follow it.
 	Period   int
 	PeriodNs int64
 }
 
-// closedClasses returns the states of each closed class, classes in order of their first state, states ascending,
-// and the number of states that are in none.
+// closedClasses returns the states of each closed class, classes in order of their first state, states
+// ascending, and the number of states that are in none.
 func closedClasses(g *graph) (classes [][]int32, transient int) {
 	component, count := g.components(nil)
 	open := make([]bool, count)
@@ -44,9 +45,9 @@ func closedClasses(g *graph) (classes [][]int32, transient int) {
 	return classes, transient
 }
 
-// absorption returns the chance to end in each closed class when the chain starts in state 0, and a bound on the
-// relative error. It closes the chain: each class becomes one state that leads back to state 0.
-// The chain so made is irreducible, and it visits the classes in proportion to the chances.
+// absorption returns the chance to end in each closed class when the chain starts in state 0, and a bound on
+// the relative error. It closes the chain: each class becomes one state that leads back to state 0. The chain
+// so made is irreducible, and it visits the classes in proportion to the chances.
 func absorption(g *graph, classes [][]int32, h *hints) (chances []float64, relative float64, err error) {
 	if len(classes) == 1 {
 		return []float64{1}, 0, nil
@@ -84,7 +85,8 @@ func absorption(g *graph, classes [][]int32, h *hints) (chances []float64, relat
 		closed.first = append(closed.first, int64(len(closed.next)))
 		closed.odds = append(closed.odds, int64(len(g.pool)))
 	}
-	_, visits, relative, err := newCensored(closed, chooseCut(closed, h.extend(transient, len(classes)))).elimination()
+	cut := chooseCut(closed, h.extend(transient, len(classes)))
+	_, visits, relative, err := newCensored(closed, cut).elimination()
 	if err != nil {
 		return nil, 0, err
 	}

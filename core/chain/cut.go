@@ -1,7 +1,12 @@
 package chain
 
-// chosen is a set of states, the cut, that every cycle of the chain passes through, cycles of one state left out,
-// and the other states in an order in which every edge goes to a later place or to the cut.
+import (
+	"cmp"
+	"slices"
+)
+
+// chosen is a set of states, the cut, that every cycle of the chain passes through, cycles of one state left
+// out, and the other states in an order in which every edge goes to a later place or to the cut.
 type chosen struct {
 	cut   []int32
 	order []int32 // the states outside the cut
@@ -12,61 +17,74 @@ type chosen struct {
 type hints struct {
 	// together is the number of running batches if all of them have just started, else 0, by state.
 	together []uint8
-	// leading says that the running batch of the highest model has just started, by state. Every cycle holds such
-	// a state: residual times only fall between launches, so on a cycle the highest model that ever runs launches.
+	// leading says that the running batch of the highest model has just started, by state. Every cycle holds
+	// such a state: residual times only fall between launches, so on a cycle the highest model that ever runs
+	// launches.
 	leading []bool
 	// phase numbers the vectors of residual times, by state.
 	phase  []int32
 	phases int
 }
 
-// chooseCut picks the cut of an irreducible chain. It takes states where several batches start together as long as
-// there are cycles without them, then whole phases, then leading states, and at last any state that closes a cycle.
+// chooseCut picks the cut of an irreducible chain. It takes states where several batches start together as
+// long as there are cycles without them, then whole phases, then leading states, and at last any state that
+// closes a cycle.
 func chooseCut(g *graph, h *hints) *chosen {
 	n := g.size()
-	removed := make([]bool, n)
-	component, looped := cycles(g, removed)
+	l := &left{g: g, removed: make([]bool, n)}
+	l.find()
 	most := uint8(0)
 	for _, t := range h.together {
 		most = max(most, t)
 	}
-	for m := most; m >= 1 && looped != nil; m-- {
-		component, looped = removeWhere(g, removed, component, looped, func(s int) bool { return h.together[s] == m })
+	for m := most; m >= 1; m-- {
+		l.remove(func(s int) bool { return h.together[s] == m })
 	}
-	if looped != nil {
-		phases := cutPhases(g, h, component, looped)
-		component, looped = removeWhere(g, removed, component, looped, func(s int) bool { return phases[h.phase[s]] })
+	if l.looped != nil {
+		phases := cutPhases(g, h, l.component, l.looped)
+		l.remove(func(s int) bool { return phases[h.phase[s]] })
 	}
-	if looped != nil {
-		component, looped = removeWhere(g, removed, component, looped, func(s int) bool { return h.leading[s] })
-	}
-	for looped != nil { // only if the hints are wrong: one state of every cyclic component
+	l.remove(func(s int) bool { return h.leading[s] })
+	for l.looped != nil { // only if the hints are wrong: one state of every cyclic component
 		first := map[int32]int{}
 		for s := n - 1; s >= 0; s-- {
-			first[component[s]] = s
+			first[l.component[s]] = s
 		}
-		component, looped = removeWhere(g, removed, component, looped,
-			func(s int) bool { return first[component[s]] == s })
+		l.remove(func(s int) bool { return first[l.component[s]] == s })
 	}
-	return arrange(g, removed, component)
+	return arrange(g, l.removed, l.component)
 }
 
-// removeWhere removes the states of cyclic components that match, and finds the cycles that are left.
-func removeWhere(g *graph, removed []bool, component []int32, looped []bool, match func(s int) bool) ([]int32, []bool) {
+// left is what a chain holds when some states are removed.
+type left struct {
+	g         *graph
+	removed   []bool
+	component []int32
+	looped    []bool // by component: it has cycles of more than one state; nil if none has
+}
+
+// find brings the components up to date.
+func (l *left) find() { l.component, l.looped = cycles(l.g, l.removed) }
+
+// remove removes the states of cyclic components that match.
+func (l *left) remove(match func(s int) bool) {
+	if l.looped == nil {
+		return
+	}
 	changed := false
-	for s := range removed {
-		if !removed[s] && looped[component[s]] && match(s) {
-			removed[s] = true
+	for s := range l.removed {
+		if !l.removed[s] && l.looped[l.component[s]] && match(s) {
+			l.removed[s] = true
 			changed = true
 		}
 	}
-	if !changed {
-		return component, looped
+	if changed {
+		l.find()
 	}
-	return cycles(g, removed)
 }
 
-// cycles returns the components of the states that are left and which of them have more than one state, nil if none.
+// cycles returns the components of the states that are left and which of them have more than one state, nil
+// if none.
 func cycles(g *graph, removed []bool) (component []int32, looped []bool) {
 	component, count := g.components(removed)
 	looped = make([]bool, count)
@@ -88,8 +106,8 @@ func cycles(g *graph, removed []bool) (component []int32, looped []bool) {
 	return component, looped
 }
 
-// arrange orders the states outside the cut by the length of the longest way to it, longest first, equal ones by
-// number: neighbours in the order then have neighbours as successors.
+// arrange orders the states outside the cut by the length of the longest way to it, longest first, equal ones
+// by number: neighbours in the order then have neighbours as successors.
 func arrange(g *graph, removed []bool, component []int32) *chosen {
 	n := g.size()
 	c := &chosen{place: make([]int32, n)}
@@ -141,8 +159,9 @@ func arrange(g *graph, removed []bool, component []int32) *chosen {
 	return c
 }
 
-// cutPhases chooses phases so that the cyclic components, looked at by phase alone, have no cycle of more than one
-// phase without them. Greedy: of the phases on cycles, the one with the most ways through it for its states.
+// cutPhases chooses phases so that the cyclic components, looked at by phase alone, have no cycle of more
+// than one phase without them. Greedy: of the phases on cycles, the one with the most ways through it for its
+// states, later on several at a time.
 func cutPhases(g *graph, h *hints, component []int32, looped []bool) []bool {
 	weight := make([]float64, h.phases)
 	links := map[[2]int32]bool{}
@@ -167,45 +186,50 @@ func cutPhases(g *graph, h *hints, component []int32, looped []bool) []bool {
 		flow.first = append(flow.first, int64(len(flow.next)))
 	}
 	cut := make([]bool, h.phases)
-	for range h.phases {
+	for round := 0; ; round++ {
 		component, looped := cycles(flow, cut)
 		if looped == nil {
 			break
 		}
-		for _, s := range busiest(flow, weight, component, looped) {
+		for _, s := range busiest(flow, weight, component, looped, 1<<(round/8)) {
 			cut[s] = true
 		}
 	}
 	return cut
 }
 
-// busiest returns, for every cyclic component, the node with the largest product of ways in and out per weight.
-func busiest(g *graph, weight []float64, component []int32, looped []bool) []int32 {
+// busiest returns, for every cyclic component, the count nodes with the largest product of ways in and out
+// per weight.
+func busiest(g *graph, weight []float64, component []int32, looped []bool, count int) []int32 {
 	in := make([]float64, g.size())
 	out := make([]float64, g.size())
+	var nodes []int32
 	for s, c := range component {
+		if c < 0 || !looped[c] {
+			continue
+		}
+		nodes = append(nodes, int32(s))
 		for _, t := range g.next[g.first[s]:g.first[s+1]] {
-			if c >= 0 && component[t] == c {
+			if component[t] == c {
 				out[s]++
 				in[t]++
 			}
 		}
 	}
-	best := make([]int32, len(looped))
-	for c := range best {
-		best[c] = -1
-	}
-	score := func(s int32) float64 { return in[s] * out[s] / weight[s] }
-	for s, c := range component {
-		if c >= 0 && looped[c] && (best[c] < 0 || score(int32(s)) > score(best[c])) {
-			best[c] = int32(s)
+	slices.SortStableFunc(nodes, func(s, t int32) int {
+		return cmp.Or(cmp.Compare(component[s], component[t]),
+			cmp.Compare(in[t]*out[t]/weight[t], in[s]*out[s]/weight[s]))
+	})
+	var best []int32
+	taken, last := 0, int32(-1)
+	for _, s := range nodes {
+		if component[s] != last {
+			taken, last = 0, component[s]
+		}
+		if taken < count {
+			best = append(best, s)
+			taken++
 		}
 	}
-	var nodes []int32
-	for _, s := range best {
-		if s >= 0 {
-			nodes = append(nodes, s)
-		}
-	}
-	return nodes
+	return best
 }

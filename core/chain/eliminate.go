@@ -9,7 +9,7 @@ import (
 )
 
 // errUnderflow is the error of a chain whose elimination leaves the range of float64.
-var errUnderflow = errors.New("chain: probabilities leave the range of float64; the chain cannot be solved in it")
+var errUnderflow = errors.New("chain: probabilities leave the range of float64")
 
 // blockFloats is how many numbers one block of columns of matrix may take.
 const blockFloats = 1 << 25
@@ -42,7 +42,8 @@ func (w *censored) matrix() []float64 {
 	return out
 }
 
-// gather adds up the rows of the successors of s, weighted by their probabilities; loops outside the cut are left out.
+// gather adds up the rows of the successors of s, weighted by their probabilities; loops outside the cut are
+// left out.
 func (w *censored) gather(s int32, from, width int, slots []int32, block, dst []float64) {
 	next, probability := w.g.row(s)
 	columns := len(dst)
@@ -60,13 +61,15 @@ func (w *censored) gather(s int32, from, width int, slots []int32, block, dst []
 	}
 }
 
-// factors is the elimination of the matrix of an irreducible chain by Grassmann, Taksar and Heyman, Operations
-// Research 33 (1985) 1107: it never reads the diagonal and subtracts nothing.
+// factors is the elimination of the matrix of an irreducible chain by Grassmann, Taksar and Heyman,
+// Operations Research 33 (1985) 1107: it never reads the diagonal and subtracts nothing.
 type factors struct {
 	size    int
-	order   []int     // place -> state; states that are often visited first, so that they are eliminated last
-	a       []float64 // below the diagonal the rows of the chains censored to fewer states, above it the shares
+	order   []int // place -> state; states that are often visited first, so that they are eliminated last
 	leaving []float64
+	// a holds below the diagonal the rows of the chains watched on ever fewer states, above it the shares in which a
+	// removed state passes on what comes to it.
+	a []float64
 }
 
 // eliminate returns the factors of matrix, the transition matrix of an irreducible chain of the given size.
@@ -95,8 +98,8 @@ func eliminate(matrix []float64, size int) (*factors, error) {
 	return f, nil
 }
 
-// byVisits returns the states of a chain by falling rough frequency, that after some damped steps from anywhere. Any
-// order is right; with rare states last, fewer digits of the bias are lost.
+// byVisits returns the states of a chain by falling rough frequency, that after some damped steps from
+// anywhere. Any order is right; with rare states last, fewer digits of the bias are lost.
 func byVisits(matrix []float64, size int) []int {
 	x, moved := make([]float64, size), make([]float64, size)
 	floats.AddConst(1, x)

@@ -10,9 +10,9 @@ import (
 var ErrInfeasible = errors.New("thresholds are infeasible")
 
 // Feasible reports whether n requests can always make progress under thresholds, one for each model: every
-// threshold is at least 1 and the sum of (threshold - 1) is below n (TokenRouter, arXiv 2610.12242, appendix D).
-// Otherwise up to that sum of requests could wait with no model allowed to start. The error names n and the sum;
-// errors.Is(err, ErrInfeasible) tells an infeasible set from one that is no set at all.
+// threshold is at least 1 and the sum of (threshold - 1) is below n (TokenRouter, arXiv 2610.12242, appendix
+// D). Otherwise up to that sum of requests could wait with no model allowed to start. The error names n and
+// the sum; errors.Is(err, ErrInfeasible) tells an infeasible set from one that is no set at all.
 func Feasible(n int, thresholds []int) error {
 	if n < 1 {
 		return fmt.Errorf("chain: N = %d requests in flight, want at least 1", n)
@@ -25,21 +25,36 @@ func Feasible(n int, thresholds []int) error {
 		if b < 1 {
 			return fmt.Errorf("chain: threshold of model %d is %d, want at least 1", i, b)
 		}
-		if b > maxConcurrency {
-			return fmt.Errorf("chain: threshold of model %d is %d, above N = %d: %w", i, b, n, ErrInfeasible)
+		if b > maxThreshold {
+			return fmt.Errorf("chain: threshold of model %d is %d, want at most N = %d: %w", i, b, n, ErrInfeasible)
 		}
 		sum += b - 1
 	}
 	if sum < n {
 		return nil
 	}
-	terms := make([]string, len(thresholds))
-	for i, b := range thresholds {
+	return &infeasibleError{n: n, sum: sum, thresholds: append([]int(nil), thresholds...)}
+}
+
+// infeasibleError is the error of thresholds that cannot all wait.
+type infeasibleError struct {
+	n, sum     int
+	thresholds []int
+}
+
+func (e *infeasibleError) Error() string {
+	terms := make([]string, len(e.thresholds))
+	for i, b := range e.thresholds {
 		terms[i] = fmt.Sprintf("(%d-1)", b)
 	}
-	return fmt.Errorf("chain: thresholds %s cannot all wait: %s = %d, want below N = %d: %w",
-		joinInts(thresholds), strings.Join(terms, "+"), sum, n, ErrInfeasible)
+	return fmt.Sprintf("chain: thresholds %s cannot all wait: %s = %d, want below N = %d",
+		joinInts(e.thresholds), strings.Join(terms, "+"), e.sum, e.n)
 }
+
+func (e *infeasibleError) Unwrap() error { return ErrInfeasible }
+
+// maxThreshold keeps sums of thresholds far from overflow.
+const maxThreshold = 1 << 40
 
 // joinInts writes values as "1,2,3".
 func joinInts(values []int) string {
@@ -50,8 +65,8 @@ func joinInts(values []int) string {
 	return strings.Join(parts, ",")
 }
 
-// Sets returns every feasible threshold set of models models for n requests in lexicographic order. fixed, if not
-// nil, holds one value a model: 0 leaves the threshold free, another value holds it. There are
+// Sets returns every feasible threshold set of models models for n requests in lexicographic order. fixed, if
+// not nil, holds one value a model: 0 leaves the threshold free, another value holds it. There are
 // binomial(n-1+models, models) sets if nothing is held. It fails if no set is feasible.
 func Sets(n, models int, fixed []int) ([][]int, error) {
 	least := make([]int, models)
@@ -60,11 +75,11 @@ func Sets(n, models int, fixed []int) ([][]int, error) {
 	}
 	if fixed != nil {
 		if len(fixed) != models {
-			return nil, fmt.Errorf("chain: %d thresholds held or free, want %d, one for each model", len(fixed), models)
+			return nil, fmt.Errorf("chain: %d thresholds held or free, want %d, one a model", len(fixed), models)
 		}
 		for i, b := range fixed {
 			if b < 0 {
-				return nil, fmt.Errorf("chain: threshold of model %d is held at %d, want at least 1, or 0 for free", i, b)
+				return nil, fmt.Errorf("chain: threshold of model %d is held at %d, want 1 or more, or 0 for free", i, b)
 			}
 			least[i] = max(b, 1)
 		}

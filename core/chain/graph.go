@@ -1,7 +1,8 @@
 package chain
 
-// graph is a finite Markov chain in compressed rows: the successors of state s are next[first[s]:first[s+1]], and
-// the probability of the e-th of them is pool[odds[s]+e]. Rows that share a law share its place in the pool.
+// graph is a finite Markov chain in compressed rows: the successors of state s are next[first[s]:first[s+1]],
+// and the probability of the e-th of them is pool[odds[s]+e]. Rows that share a law share its place in the
+// pool.
 type graph struct {
 	first []int64
 	next  []int32
@@ -45,9 +46,9 @@ func (g *graph) restrict(members []int32) *graph {
 	return out
 }
 
-// components numbers the strongly connected components of the states that are not removed (nil: none is), in an
-// order in which every edge leads to the same or an earlier component. Removed states get -1. It returns the
-// number of each state and the number of components.
+// components numbers the strongly connected components of the states that are not removed (nil: none is), in
+// an order in which every edge leads to the same or an earlier component. Removed states get -1. It returns
+// the number of each state and the number of components.
 func (g *graph) components(removed []bool) (component []int32, count int) {
 	n := g.size()
 	const unseen = -2
@@ -86,8 +87,8 @@ func (g *graph) components(removed []bool) (component []int32, count int) {
 	return component, count
 }
 
-// advance moves along the edges of s to the next undiscovered successor, or returns -1 when none is left. The low
-// numbers of successors that are still open are folded in closeComponent, once they are final.
+// advance moves along the edges of s to the next undiscovered successor, or returns -1 when none is left. The
+// low numbers of successors that are still open are folded in closeComponent, once they are final.
 func (g *graph) advance(s int32, edge []int64, low, component []int32) int32 {
 	end := g.first[s+1]
 	for e := edge[s]; e < end; e++ {
@@ -101,8 +102,8 @@ func (g *graph) advance(s int32, edge []int64, low, component []int32) int32 {
 	return -1
 }
 
-// closeComponent ends the search below s: it takes the lowest number its successors reach, and if that is its own,
-// takes the component from the open stack.
+// closeComponent ends the search below s: it takes the lowest number its successors reach, and if that is its
+// own, takes the component from the open stack.
 func (g *graph) closeComponent(s int32, low, component, open []int32, count int) ([]int32, int) {
 	own := low[s]
 	lowest := own

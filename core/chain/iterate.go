@@ -12,9 +12,9 @@ const (
 	krylovCycles  = 25
 )
 
-// iterated solves the chain by GMRES on the watched chain: once from the right for the reward rate and its bias,
-// which certify turns into a proven interval, and once from the left for the visits. Only the reward rate is proven;
-// other means rest on the residual of the visits, 1e-13 of their sum if that can be had.
+// iterated solves the chain by GMRES on the watched chain: once from the right for the reward rate and its
+// bias, which certify turns into a proven interval, and once from the left for the visits. Only the reward
+// rate is proven; other means rest on the residual of the visits, 1e-13 of their sum if that can be had.
 func (w *censored) iterated(reward, hold []float64) *law {
 	l := &law{visits: make([]float64, w.g.size()), cut: len(w.c.cut), method: Iteration}
 	x := w.cutVisits(l.visits)
@@ -25,9 +25,9 @@ func (w *censored) iterated(reward, hold []float64) *law {
 	return l
 }
 
-// enclose solves for reward rate and bias until the interval of certify is narrow or gets no narrower. The unknown
-// vector holds the bias of each cut state, and in the place of the reference state, whose bias is 0, the correction
-// of the rate.
+// enclose solves for reward rate and bias until the interval of certify is narrow or gets no narrower. The
+// unknown vector holds the bias of each cut state, and in the place of the reference state, whose bias is 0,
+// the correction of the rate.
 func (w *censored) enclose(reward, hold []float64, rate float64, x []float64) (low, high float64) {
 	size := len(x)
 	reference := floats.MaxIdx(x)
@@ -64,7 +64,8 @@ func (w *censored) enclose(reward, hold []float64, rate float64, x []float64) (l
 	return low, high
 }
 
-// cutVisits returns the stationary vector of the watched chain with the largest entry about 1. visits is scratch.
+// cutVisits returns the stationary vector of the watched chain with the largest entry about 1. visits is
+// scratch.
 func (w *censored) cutVisits(visits []float64) []float64 {
 	size := len(w.c.cut)
 	x, moved := make([]float64, size), make([]float64, size)
@@ -112,9 +113,9 @@ func (w *censored) cutVisits(visits []float64) []float64 {
 	return x
 }
 
-// gmres improves x as a solution of A x = b by one cycle of krylovVectors steps of GMRES (Saad and Schultz, SIAM J.
-// Sci. Stat. Comput. 7 (1986) 856), A given by its product. It stops early when the residual, relative to b, is at
-// most tolerance, and returns the estimate of the residual.
+// gmres improves x as a solution of A x = b by one cycle of krylovVectors steps of GMRES (Saad and Schultz,
+// SIAM J. Sci. Stat. Comput. 7 (1986) 856), A given by its product. It stops early when the residual,
+// relative to b, is at most tolerance, and returns the estimate of the residual.
 func gmres(apply func(dst, v []float64), b, x []float64, tolerance float64) float64 {
 	size := len(b)
 	norm := floats.Norm(b, 2)
@@ -139,7 +140,8 @@ func gmres(apply func(dst, v []float64), b, x []float64, tolerance float64) floa
 		apply(v, basis[j])
 		column := orthogonalise(v, basis)
 		for i := range j {
-			column[i], column[i+1] = cosines[i]*column[i]+sines[i]*column[i+1], cosines[i]*column[i+1]-sines[i]*column[i]
+			u, v := column[i], column[i+1]
+			column[i], column[i+1] = cosines[i]*u+sines[i]*v, cosines[i]*v-sines[i]*u
 		}
 		length := math.Hypot(column[j], column[j+1])
 		if length == 0 {
@@ -168,8 +170,8 @@ func gmres(apply func(dst, v []float64), b, x []float64, tolerance float64) floa
 	return math.Abs(right[steps]) / norm
 }
 
-// orthogonalise makes v orthogonal to the basis and of length 1, by modified Gram-Schmidt done twice. It returns its
-// coordinates, the length last.
+// orthogonalise makes v orthogonal to the basis and of length 1, by modified Gram-Schmidt done twice. It
+// returns its coordinates, the length last.
 func orthogonalise(v []float64, basis [][]float64) []float64 {
 	column := make([]float64, len(basis)+1)
 	for range 2 {

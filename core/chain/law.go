@@ -1,6 +1,8 @@
 package chain
 
 import (
+	"errors"
+	"fmt"
 	"math"
 
 	"gonum.org/v1/gonum/floats"
@@ -22,23 +24,32 @@ type law struct {
 	visits []float64
 	cut    int
 	method Method
-	// relative bounds the relative error of the reward rate; for Elimination that of any ratio of two means of
-	// functions that are not negative.
+	// relative bounds the relative error of the reward rate; for Elimination that of any ratio of two means
+	// of functions that are not negative.
 	relative float64
 	// low and high enclose the reward rate per unit of hold.
 	low, high float64
 }
 
-// dense is the most work, in multiplications, for which elimination is taken at once; denseLimit that for which it
-// is taken if iteration cannot prove its result. denseStates limits the memory of elimination.
+// dense is the most work, in multiplications, for which elimination is taken at once; denseLimit that for
+// which it is taken if iteration cannot prove its result. denseStates limits the memory of elimination.
 const (
 	dense       = 4e8
 	denseLimit  = 2e12
 	denseStates = 12000
 )
 
-// wanted is the relative error bound at which iteration stops.
-const wanted = 1e-10
+// Relative error bounds: iteration stops at wanted; elimination takes over above accepted, if the chain is not too
+// large for it; and no result above tolerated is returned.
+const (
+	wanted    = 1e-10
+	accepted  = 1e-9
+	tolerated = 1e-6
+)
+
+// ErrNotProven is wrapped by the error of a chain that is too large for elimination and for which iteration found no
+// result with a sufficient error bound, as may happen when it is nearly decomposable. A coarser quantum helps.
+var ErrNotProven = errors.New("no sufficient error bound")
 
 // stationaryLaw solves an irreducible chain whose states give reward and last hold, both by state.
 func stationaryLaw(g *graph, h *hints, reward, hold []float64) (*law, error) {
@@ -49,14 +60,21 @@ func stationaryLaw(g *graph, h *hints, reward, hold []float64) (*law, error) {
 		return w.eliminated(reward, hold)
 	}
 	l := w.iterated(reward, hold)
-	if l.relative <= 1e-9 || work > denseLimit || size > denseStates {
+	if l.relative <= accepted {
 		return l, nil
 	}
-	return w.eliminated(reward, hold)
+	if work <= denseLimit && size <= denseStates {
+		return w.eliminated(reward, hold)
+	}
+	if l.relative > tolerated {
+		return nil, fmt.Errorf("chain: throughput of %d states proven only to a relative error of %.2g, want %g: %w",
+			g.size(), l.relative, tolerated, ErrNotProven)
+	}
+	return l, nil
 }
 
-// eliminated solves the chain by elimination. The error bound is the smaller one of two: that from counting the
-// roundings, which the condition of the chain does not touch, and that of certify.
+// eliminated solves the chain by elimination. The error bound is the smaller one of two: that from counting
+// the roundings, which the condition of the chain does not touch, and that of certify.
 func (w *censored) eliminated(reward, hold []float64) (*law, error) {
 	f, visits, relative, err := w.elimination()
 	if err != nil {
@@ -79,8 +97,8 @@ func (w *censored) eliminated(reward, hold []float64) (*law, error) {
 	return l, nil
 }
 
-// elimination returns the factors of the watched chain, the visits to all states, and a bound on the relative error
-// of every visit against any other.
+// elimination returns the factors of the watched chain, the visits to all states, and a bound on the relative
+// error of every visit against any other.
 func (w *censored) elimination() (f *factors, visits []float64, relative float64, err error) {
 	f, err = eliminate(w.matrix(), len(w.c.cut))
 	if err != nil {
@@ -116,15 +134,15 @@ func relativeError(value, low, high float64) float64 {
 	return max(high-value, value-low, 0) / low
 }
 
-// certify encloses the reward rate of the chain by a test function. For every function f of the states the rate lies
-// between the least and the largest, over all states s, of
+// certify encloses the reward rate of the chain by a test function. For every function f of the states the
+// rate lies between the least and the largest, over all states s, of
 //
 //	(reward(s) + sum over successors t of p(s, t) * (f(t) - f(s))) / hold(s)
 //
-// (Odoni, Operations Research 17 (1969) 857; for semi-Markov chains Schweitzer, J. Math. Anal. Appl. 34 (1971) 495).
-// Here f is the bias of the cut states carried back to all states at the given rate; a good bias makes the interval
-// narrow, any bias leaves it right. Rounding errors of this last pass are added to it; those made on the way to f do
-// not matter.
+// (Odoni, Operations Research 17 (1969) 857; for semi-Markov chains Schweitzer, J. Math. Anal. Appl. 34
+// (1971) 495). Here f is the bias of the cut states carried back to all states at the given rate; a good bias
+// makes the interval narrow, any bias leaves it right. Rounding errors of this last pass are added to it;
+// those made on the way to f do not matter.
 func (w *censored) certify(reward, hold, bias []float64, rate float64) (low, high float64) {
 	g := w.g
 	values, source := make([]float64, g.size()), make([]float64, g.size())

@@ -8,8 +8,9 @@ import (
 // maxTicks is the longest step time in quanta that a state can hold.
 const maxTicks = 1 << 40
 
-// layout says where the numbers of a state lie in its packed key: for each model the waiting requests k, the rows b
-// of the running batch (0: idle) and its residual time r in ticks (0: idle). The three of one model share a word.
+// layout says where the numbers of a state lie in its packed key: for each model the waiting requests k, the
+// rows b of the running batch (0: idle) and its residual time r in ticks (0: idle). The three of one model
+// share a word.
 type layout struct {
 	models, words int
 	fields        []field
@@ -33,7 +34,7 @@ func newLayout(l *lattice, n int) (*layout, error) {
 			longest = max(longest, t)
 		}
 		if longest > maxTicks {
-			return nil, fmt.Errorf("chain: a step of model %d takes %d quanta of %d ns, want at most %d; take a coarser quantum",
+			return nil, fmt.Errorf("chain: a step of model %d takes %d quanta of %d ns, want at most %d",
 				i, longest, l.quantumNs, int64(maxTicks))
 		}
 		residueBits := uint(bits.Len64(uint64(longest)))

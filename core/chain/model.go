@@ -12,7 +12,8 @@ const rowTolerance = 1e-12
 // float64 after so few simultaneous moves that the chain would lose transitions that matter.
 const leastRouting = 1e-60
 
-// Model describes M models that exchange requests, by the matrices of TokenRouter, arXiv 2610.12242, appendix D.
+// Model describes M models that exchange requests, by the matrices of TokenRouter, arXiv 2610.12242, appendix
+// D.
 //
 // A Model is plain data. Solve and Search validate it; they never change it.
 type Model struct {
@@ -33,15 +34,15 @@ type Model struct {
 	QuantumNs int64
 }
 
-// StepTime is the time of one forward pass of a model, in nanoseconds, as a function of the batch size: TableNs
-// by size if it is set, else BaseNs + PerRowNs*rows. Every time that is used must be positive.
+// StepTime is the time of one forward pass of a model, in nanoseconds, as a function of the batch size:
+// TableNs by size if it is set, else BaseNs + PerRowNs*rows. Every time that is used must be positive.
 type StepTime struct {
 	// BaseNs is the time of a step without its rows, ns; may be 0 if PerRowNs is positive.
 	BaseNs int64
 	// PerRowNs is the time that each row of the batch adds, ns.
 	PerRowNs int64
-	// TableNs, if not empty, is used instead: TableNs[b-1] is the time of a batch of b rows, ns. It must reach
-	// to the number of requests in flight; it is never extrapolated.
+	// TableNs, if not empty, is used instead: TableNs[b-1] is the time of a batch of b rows, ns. It must
+	// reach to the number of requests in flight; it is never extrapolated.
 	TableNs []int64
 }
 
@@ -54,8 +55,8 @@ func Affine(baseNs, perRowNs int64) StepTime { return StepTime{BaseNs: baseNs, P
 // Table returns a step time given by batch size: ns[0] for one row, ns[1] for two, ...
 func Table(ns ...int64) StepTime { return StepTime{TableNs: append([]int64(nil), ns...)} }
 
-// At returns the time of a batch of rows rows in nanoseconds. It fails if the table does not reach so far, or if
-// the time is not positive or does not fit 62 bits.
+// At returns the time of a batch of rows rows in nanoseconds. It fails if the table does not reach so far, or
+// if the time is not positive or does not fit 62 bits.
 func (t StepTime) At(rows int) (int64, error) {
 	if rows < 1 {
 		return 0, fmt.Errorf("a batch of %d rows, want at least 1", rows)
@@ -70,7 +71,7 @@ func (t StepTime) At(rows int) (int64, error) {
 		return t.TableNs[rows-1], nil
 	}
 	const limit = math.MaxInt64 / 2
-	if t.BaseNs < -limit || t.BaseNs > limit || t.PerRowNs > limit/int64(rows) || t.PerRowNs < -limit/int64(rows) {
+	if max(t.BaseNs, -t.BaseNs) > limit || max(t.PerRowNs, -t.PerRowNs) > limit/int64(rows) {
 		return 0, fmt.Errorf("time %d + %d*%d ns does not fit 62 bits", t.BaseNs, t.PerRowNs, rows)
 	}
 	ns := t.BaseNs + t.PerRowNs*int64(rows)
@@ -80,9 +81,9 @@ func (t StepTime) At(rows int) (int64, error) {
 	return ns, nil
 }
 
-// R2R returns the two-model description of R2R: after a step of the small model a request goes to the large one
-// with probability p, its draft dropped, or commits one token and stays; a large step commits one token and
-// returns it. P = [[1-p, p], [1, 0]], C = [[1, 0], [1, 0]].
+// R2R returns the two-model description of R2R: after a step of the small model a request goes to the large
+// one with probability p, its draft dropped, or commits one token and stays; a large step commits one token
+// and returns it. P = [[1-p, p], [1, 0]], C = [[1, 0], [1, 0]].
 func R2R(p float64, small, large StepTime) Model {
 	return Model{
 		Routing: [][]float64{{1 - p, p}, {1, 0}},
@@ -91,9 +92,9 @@ func R2R(p float64, small, large StepTime) Model {
 	}
 }
 
-// Mixture returns the description of a mixture of experts at token level (ME): after every step a request goes to
-// model j with probability weights[j], whichever model it is on, and every step commits one token. P[i][j] =
-// weights[j], C[i][j] = 1.
+// Mixture returns the description of a mixture of experts at token level (ME): after every step a request
+// goes to model j with probability weights[j], whichever model it is on, and every step commits one token.
+// P[i][j] = weights[j], C[i][j] = 1.
 func Mixture(weights []float64, step ...StepTime) Model {
 	m := Model{Step: append([]StepTime(nil), step...)}
 	for range weights {
@@ -107,9 +108,9 @@ func Mixture(weights []float64, step ...StepTime) Model {
 	return m
 }
 
-// Validate reports the first thing wrong with m for n requests in flight: a size that does not match, a number out
-// of its range, a row of Routing that does not sum to 1, a step time that is not positive. It names what was given
-// and what was wanted.
+// Validate reports the first thing wrong with m for n requests in flight: a size that does not match, a
+// number out of its range, a row of Routing that does not sum to 1, a step time that is not positive. It
+// names what was given and what was wanted.
 func (m Model) Validate(n int) error {
 	models := len(m.Routing)
 	switch {
@@ -126,7 +127,7 @@ func (m Model) Validate(n int) error {
 	case m.Start < 0 || m.Start >= models:
 		return fmt.Errorf("chain: start model %d, want 0 to %d", m.Start, models-1)
 	case m.QuantumNs < 0:
-		return fmt.Errorf("chain: quantum %d ns, want above 0, or 0 for the exact common divisor", m.QuantumNs)
+		return fmt.Errorf("chain: quantum %d ns, want above 0, or 0 for the exact divisor", m.QuantumNs)
 	}
 	for i := range models {
 		if err := m.validateRow(i); err != nil {

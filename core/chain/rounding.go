@@ -1,7 +1,7 @@
 package chain
 
-// unit is the largest relative error of one rounding to float64. Counts of roundings below bound relative errors
-// in this unit; errors of second order are left out.
+// unit is the largest relative error of one rounding to float64. Counts of roundings below bound relative
+// errors in this unit; errors of second order are left out.
 const unit = 1.0 / (1 << 53)
 
 // backwardRoundings returns the largest number of roundings that any term of a backward pass goes through.
@@ -65,14 +65,14 @@ func (w *censored) forwardRoundings() float64 {
 	return most
 }
 
-// eliminationRoundings bounds the relative error of the stationary vector from factors of the given size, in units
-// of a rounding, when every entry of the matrix went through roundings of them.
+// eliminationRoundings bounds the relative error of the stationary vector from factors of the given size, in
+// units of a rounding, when every entry of the matrix went through roundings of them.
 //
-// By the Markov chain tree theorem a stationary probability of m states is a sum over spanning trees of products of
-// m-1 off-diagonal entries. So if every entry is off by a factor within 1 +- d, the ratio of two probabilities is
-// off by at most 2(m-1)d, whatever the condition of the chain. One elimination step perturbs the entries of the
-// remaining chain by at most 5 roundings: two in the compensated sum, a division, a product, an addition. The way
-// back adds m+2 for the m-th entry.
+// By the Markov chain tree theorem a stationary probability of m states is a sum over spanning trees of
+// products of m-1 off-diagonal entries. So if every entry is off by a factor within 1 +- d, the ratio of two
+// probabilities is off by at most 2(m-1)d, whatever the condition of the chain. One elimination step perturbs
+// the entries of the remaining chain by at most 5 roundings: two in the compensated sum, a division, a
+// product, an addition. The way back adds m+2 for the m-th entry.
 func eliminationRoundings(size int, roundings float64) float64 {
 	total := 2*float64(size)*roundings + 1
 	for m := 2; m <= size; m++ {

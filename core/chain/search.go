@@ -26,8 +26,8 @@ type SearchOptions struct {
 	Workers int
 	// Infeasible lists the infeasible sets of thresholds from 1 to N too, marked.
 	Infeasible bool
-	// Progress, if not nil, is called after every feasible set with the number done and the number in all; never
-	// by two goroutines at a time.
+	// Progress, if not nil, is called after every feasible set with the number done and the number in all;
+	// never by two goroutines at a time.
 	Progress func(done, total int)
 }
 
@@ -35,14 +35,14 @@ type SearchOptions struct {
 type SearchResult struct {
 	// Points holds a point for each threshold set in lexicographic order.
 	Points []Point
-	// Best is the index in Points of the set with the largest throughput. Of sets whose throughputs do not differ by
-	// more than their error bounds it is the first.
+	// Best is the index in Points of the set with the largest throughput. Of sets whose throughputs do not
+	// differ by more than their error bounds it is the first.
 	Best int
 }
 
-// Search solves m with n requests in flight for every feasible threshold set (Sets). fixed holds some thresholds,
-// 0 leaves one free, nil leaves all free. It fails if any set fails, with the error of the first such set in order,
-// or if ctx ends.
+// Search solves m with n requests in flight for every feasible threshold set (Sets). fixed holds some
+// thresholds, 0 leaves one free, nil leaves all free. It fails if any set fails, with the error of the first
+// such set in order, or if ctx ends.
 func Search(ctx context.Context, m Model, n int, fixed []int, o SearchOptions) (*SearchResult, error) {
 	if err := m.Validate(n); err != nil {
 		return nil, err
@@ -82,8 +82,8 @@ func better(a, b *Solution) bool {
 	return a.ThroughputTokS-b.ThroughputTokS > slack
 }
 
-// solveSets solves every set. Workers take sets in order, so that when one fails all earlier ones are solved or
-// fail too, and the error returned is that of the first in order.
+// solveSets solves every set. Workers take sets in order, so that when one fails all earlier ones are solved
+// or fail too, and the error returned is that of the first in order.
 func solveSets(ctx context.Context, m Model, n int, sets [][]int, o SearchOptions) ([]*Solution, error) {
 	solutions := make([]*Solution, len(sets))
 	failures := make([]error, len(sets))
@@ -130,8 +130,8 @@ func solveSets(ctx context.Context, m Model, n int, sets [][]int, o SearchOption
 // maxListed is the most threshold sets that a search lists when it lists infeasible ones.
 const maxListed = 1 << 20
 
-// withInfeasible returns all sets of thresholds from 1 to n that keep to fixed, in lexicographic order, with the
-// points of the feasible ones.
+// withInfeasible returns all sets of thresholds from 1 to n that keep to fixed, in lexicographic order, with
+// the points of the feasible ones.
 func withInfeasible(points []Point, n, models int, fixed []int) ([]Point, error) {
 	total := 1.0
 	for i := range models {
@@ -140,7 +140,7 @@ func withInfeasible(points []Point, n, models int, fixed []int) ([]Point, error)
 		}
 	}
 	if total > maxListed {
-		return nil, fmt.Errorf("chain: %.0f threshold sets with the infeasible ones, want at most %d", total, maxListed)
+		return nil, fmt.Errorf("chain: %.0f threshold sets with infeasible ones, want at most %d", total, maxListed)
 	}
 	var all []Point
 	set := make([]int, models)

@@ -5,8 +5,8 @@ import (
 	"math"
 )
 
-// Solution holds the stationary figures of one threshold set. If the chain has several closed classes, every rate
-// and share is the mean over the classes by their weights: the expected long-run average from the start.
+// Solution holds the stationary figures of one threshold set. If the chain has several closed classes, every
+// rate and share is the mean over the classes by their weights: the expected long-run average from the start.
 type Solution struct {
 	// Concurrency is the number of requests in flight, N.
 	Concurrency int
@@ -18,10 +18,11 @@ type Solution struct {
 	// Rounding; LowTokS to HighTokS is the interval it leaves.
 	ErrorBound        float64
 	LowTokS, HighTokS float64
-	// States and Transitions are the size of the chain; TransientStates are the states outside all closed classes.
+	// States and Transitions are the size of the chain; TransientStates are the states outside all closed
+	// classes.
 	States, Transitions, TransientStates int
-	// Method is how the stationary law was found; Iteration if any class took it. CutStates is the number of states
-	// of the watched chains that were solved.
+	// Method is how the stationary law was found; Iteration if any class took it. CutStates is the number of
+	// states of the watched chains that were solved.
 	Method    Method
 	CutStates int
 	// MeanHoldingNs is the mean time between two instants at which batches complete, ns.
@@ -33,8 +34,8 @@ type Solution struct {
 	// QuantumNs is the quantum used, ns. Rounding holds one entry a model.
 	QuantumNs int64
 	Rounding  []Rounding
-	// RoundingCost is how much Rounding changes the throughput of one request alone, relative; -0.0022 means that
-	// the rounded times are 0.22 % slower. It is 0 if nothing was rounded.
+	// RoundingCost is how much Rounding changes the throughput of one request alone, relative; -0.0022 means
+	// that the rounded times are 0.22 % slower. It is 0 if nothing was rounded.
 	RoundingCost float64
 }
 
@@ -48,8 +49,8 @@ type ModelFigures struct {
 	MeanBatch float64
 	// MeanQueue is the mean number of requests waiting for it, over time.
 	MeanQueue float64
-	// MeanWaitNs is the mean time from the arrival of a request at the model to the start of its batch, ns (Little's
-	// law: MeanQueue over RowsPerS); 0 if it never starts one.
+	// MeanWaitNs is the mean time from the arrival of a request at the model to the start of its batch, ns
+	// (Little's law: MeanQueue over RowsPerS); 0 if it never starts one.
 	MeanWaitNs float64
 	// TokensPerS is the output that its steps commit, tokens per second; TokenShare the share of all output.
 	TokensPerS, TokenShare float64
@@ -67,7 +68,8 @@ func (s *solver) stationary(thresholds []int, sp *space) (*Solution, error) {
 	out := &Solution{
 		Concurrency: s.n, Thresholds: append([]int(nil), thresholds...), Method: Elimination,
 		States: g.size(), Transitions: len(g.next), TransientStates: transient,
-		Models: make([]ModelFigures, sp.layout.models), QuantumNs: sp.lattice.quantumNs, Rounding: sp.lattice.rounding,
+		Models:    make([]ModelFigures, sp.layout.models),
+		QuantumNs: sp.lattice.quantumNs, Rounding: sp.lattice.rounding,
 	}
 	completionsPerS := 0.0
 	for c, members := range classes {
@@ -79,8 +81,8 @@ func (s *solver) stationary(thresholds []int, sp *space) (*Solution, error) {
 		}
 		r := s.rates(sp, members, l.visits)
 		period, ticks := periods(part, hold)
-		out.Classes = append(out.Classes, Class{Weight: weights[c], States: len(members), ThroughputTokS: r.tokens,
-			Period: period, PeriodNs: ticks * sp.lattice.quantumNs})
+		out.Classes = append(out.Classes, Class{Weight: weights[c], States: len(members),
+			ThroughputTokS: r.tokens, Period: period, PeriodNs: ticks * sp.lattice.quantumNs})
 		out.CutStates += l.cut
 		if l.method == Iteration {
 			out.Method = Iteration
@@ -201,8 +203,8 @@ func (out *Solution) finish() {
 	}
 }
 
-// roundingCost returns the relative change of the throughput of one request alone between the given step times of
-// one row and those of the lattice.
+// roundingCost returns the relative change of the throughput of one request alone between the given step
+// times of one row and those of the lattice.
 func (s *solver) roundingCost(l *lattice) (float64, error) {
 	exact := true
 	for i := range l.ticks {

@@ -14,14 +14,14 @@ const (
 
 // Options say how far Solve may go. The zero value refuses all that is not exact.
 type Options struct {
-	// Round lets step times that do not fit the quantum go to the nearest multiple of it (halves to the even one,
-	// at least one quantum). Solution.Rounding reports it.
+	// Round lets step times that do not fit the quantum go to the nearest multiple of it (halves to the even
+	// one, at least one quantum). Solution.Rounding reports it.
 	Round bool
 	// Coarsen lets Solve take the finest quantum of 1, 2 or 5 times a power of ten nanoseconds that fits the
 	// limits, when that of the Model does not. It implies rounding, which Solution.Rounding reports.
 	Coarsen bool
-	// MaxStates and MaxTransitions limit the chain; 0 stands for DefaultMaxStates and DefaultMaxTransitions. A
-	// state takes about 60 bytes, a transition 4.
+	// MaxStates and MaxTransitions limit the chain; 0 stands for DefaultMaxStates and DefaultMaxTransitions.
+	// A state takes about 60 bytes, a transition 4.
 	MaxStates, MaxTransitions int
 }
 
@@ -44,9 +44,10 @@ func (o Options) withDefaults() (Options, error) {
 
 // Solve returns the stationary figures of m with n requests in flight under thresholds, one for each model.
 //
-// It fails if m is not valid (Model.Validate), if the thresholds are infeasible (ErrInfeasible), if a step time does
-// not fit the quantum and Options.Round is not set (ErrOffLattice), or if the chain is larger than the limits and
-// Options.Coarsen is not set (ErrTooManyStates; the error names a quantum that would fit, if there is one).
+// It fails if m is not valid (Model.Validate), if the thresholds are infeasible (ErrInfeasible), if a step
+// time does not fit the quantum and Options.Round is not set (ErrOffLattice), or if the chain is larger than
+// the limits and Options.Coarsen is not set (ErrTooManyStates; the error names a quantum that would fit, if
+// there is one).
 func (m Model) Solve(n int, thresholds []int, o Options) (*Solution, error) {
 	s, err := newSolver(m, n, o)
 	if err != nil {
@@ -55,7 +56,8 @@ func (m Model) Solve(n int, thresholds []int, o Options) (*Solution, error) {
 	return s.solve(thresholds)
 }
 
-// solver keeps what the chains of all threshold sets of one Model and n share. It is not safe for concurrent use.
+// solver keeps what the chains of all threshold sets of one Model and n share. It is not safe for concurrent
+// use.
 type solver struct {
 	model   Model
 	n       int
@@ -86,7 +88,7 @@ func newSolver(m Model, n int, o Options) (*solver, error) {
 // solve returns the Solution under thresholds.
 func (s *solver) solve(thresholds []int) (*Solution, error) {
 	if len(thresholds) != len(s.routing) {
-		return nil, fmt.Errorf("chain: %d thresholds, want %d, one for each model", len(thresholds), len(s.routing))
+		return nil, fmt.Errorf("chain: %d thresholds, want %d, one a model", len(thresholds), len(s.routing))
 	}
 	if err := Feasible(s.n, thresholds); err != nil {
 		return nil, err
@@ -101,8 +103,9 @@ func (s *solver) solve(thresholds []int) (*Solution, error) {
 	return s.stationary(thresholds, sp)
 }
 
-// coarser looks for the finest round quantum whose chain fits the limits. If Options.Coarsen is set it returns that
-// chain, else the error of the chain that did not fit with the advice added. Any other error is returned as it is.
+// coarser looks for the finest round quantum whose chain fits the limits. If Options.Coarsen is set it
+// returns that chain, else the error of the chain that did not fit with the advice added. Any other error is
+// returned as it is.
 func (s *solver) coarser(thresholds []int, cause error) (*space, error) {
 	var size *sizeError
 	if !errors.As(cause, &size) {
@@ -131,8 +134,8 @@ func (s *solver) coarser(thresholds []int, cause error) (*space, error) {
 		return nil, size
 	}
 	if !s.options.Coarsen {
-		size.advice = fmt.Sprintf("a quantum of %v would fit (%d states, %s): ", time.Duration(fits.lattice.quantumNs),
-			fits.graph.size(), fits.lattice.worst())
+		size.advice = fmt.Sprintf("a quantum of %v would fit (%d states, %s): ",
+			time.Duration(fits.lattice.quantumNs), fits.graph.size(), fits.lattice.worst())
 		return nil, size
 	}
 	return fits, nil

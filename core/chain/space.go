@@ -3,9 +3,11 @@ package chain
 import (
 	"errors"
 	"fmt"
+	"time"
 )
 
-// ErrTooManyStates is wrapped by the error of a chain that exceeds Options.MaxStates or Options.MaxTransitions.
+// ErrTooManyStates is wrapped by the error of a chain that exceeds Options.MaxStates or
+// Options.MaxTransitions.
 var ErrTooManyStates = errors.New("too many states")
 
 // space is the chain of one threshold set on the states reachable from the start.
@@ -17,8 +19,8 @@ type space struct {
 	hold    []int64 // ticks to the next completion, by state
 }
 
-// explorer builds a space. Breadth first: states are numbered in the order in which they are first reached, which
-// depends on the input alone.
+// explorer builds a space. Breadth first: states are numbered in the order in which they are first reached,
+// which depends on the input alone.
 type explorer struct {
 	space
 	n          int
@@ -90,7 +92,7 @@ func (e *explorer) leave(number int32) error {
 	g := e.graph
 	law := e.spreads.of(totals)
 	if law == nil {
-		return e.tooLarge(int(number), len(g.next)+e.limits.MaxTransitions)
+		return e.tooLarge(len(g.next) + e.limits.MaxTransitions)
 	}
 	g.roundings = max(g.roundings, law.roundings)
 	models := e.layout.models
@@ -110,28 +112,29 @@ func (e *explorer) leave(number int32) error {
 	g.odds = append(g.odds, law.offset)
 	e.hold = append(e.hold, holding)
 	if e.index.size() > e.limits.MaxStates || len(g.next) > e.limits.MaxTransitions {
-		return e.tooLarge(int(number)+1, len(g.next))
+		return e.tooLarge(len(g.next))
 	}
 	return nil
 }
 
 // tooLarge returns the error of an enumeration that stopped.
-func (e *explorer) tooLarge(left, transitions int) error {
-	return &sizeError{states: e.index.size(), left: left, transitions: transitions,
+func (e *explorer) tooLarge(transitions int) error {
+	return &sizeError{states: e.index.size(), transitions: transitions,
 		quantumNs: e.lattice.quantumNs, limits: e.limits}
 }
 
-// sizeError is the error of a chain that is too large. It says how far the enumeration came.
+// sizeError is the error of a chain that is too large. It says how far the enumeration came, and in
+// advice what would fit.
 type sizeError struct {
-	states, left, transitions int
-	quantumNs                 int64
-	limits                    Options
-	advice                    string
+	states, transitions int
+	quantumNs           int64
+	limits              Options
+	advice              string
 }
 
 func (e *sizeError) Error() string {
-	return fmt.Sprintf("chain: at least %d states and %d transitions (stopped after %d states) with a quantum of %d ns, "+
-		"want at most %d and %d; %s%v", e.states, e.transitions, e.left, e.quantumNs,
+	return fmt.Sprintf("chain: at least %d states and %d transitions with a quantum of %v, "+
+		"want at most %d and %d; %s%v", e.states, e.transitions, time.Duration(e.quantumNs),
 		e.limits.MaxStates, e.limits.MaxTransitions, e.advice, ErrTooManyStates)
 }
 

@@ -5,12 +5,12 @@ import (
 	"sort"
 )
 
-// least is the smallest probability of one transition that is kept. Smaller ones are taken as 0: what they lead to
-// is also reached by moves one after the other, whose probabilities are kept (leastRouting).
+// least is the smallest probability of one transition that is kept. Smaller ones are taken as 0: what they
+// lead to is also reached by moves one after the other, whose probabilities are kept (leastRouting).
 const least = 1e-290
 
-// spread is the law of where the requests of completed batches go: row e says that arrivals[e*models+j] requests
-// go to model j, with probability pool[offset+e].
+// spread is the law of where the requests of completed batches go: row e says that arrivals[e*models+j]
+// requests go to model j, with probability pool[offset+e].
 type spread struct {
 	offset   int64
 	count    int
@@ -32,10 +32,11 @@ type spreads struct {
 	limit   float64 // most entries of a spread, and most work for one
 }
 
-// newSpreads returns the empty store for the routing matrix p, whose rows sum to 1. limit is the most entries that
-// a spread may have.
+// newSpreads returns the empty store for the routing matrix p, whose rows sum to 1. limit is the most entries
+// that a spread may have.
 func newSpreads(p [][]float64, limit int) *spreads {
-	s := &spreads{models: len(p), classOf: make([]int, len(p)), byKey: map[string]*spread{}, limit: float64(limit)}
+	s := &spreads{models: len(p), limit: float64(limit), byKey: map[string]*spread{}}
+	s.classOf = make([]int, len(p))
 	for i, row := range p {
 		s.classOf[i] = -1
 		for c, known := range s.rows {
@@ -63,8 +64,8 @@ func equalRows(a, b []float64) bool {
 	return true
 }
 
-// of returns the spread of totals[c] requests that completed on models of row class c, or nil if it is larger than
-// the limit. totals is left as it was.
+// of returns the spread of totals[c] requests that completed on models of row class c, or nil if it is larger
+// than the limit. totals is left as it was.
 func (s *spreads) of(totals []int) *spread {
 	for c, t := range totals {
 		binary.LittleEndian.PutUint16(s.key[2*c:], uint16(t))
@@ -148,8 +149,8 @@ func (s *spreads) multinomial(class, rows int) *spread {
 	return out
 }
 
-// multinomialTerm returns rows!/(prod counts!) * prod p^counts. Factors are taken in an order that keeps partial
-// products in range up to maxConcurrency rows; each of the rows factors costs three roundings.
+// multinomialTerm returns rows!/(prod counts!) * prod p^counts. Factors are taken in an order that keeps
+// partial products in range up to maxConcurrency rows; each of the rows factors costs three roundings.
 func multinomialTerm(rows int, counts, targets []int, p []float64) float64 {
 	x := 1.0
 	for t, a := range counts {

@@ -29,9 +29,9 @@ type lattice struct {
 	rounding  []Rounding
 }
 
-// newLattice brings the step times of m for batches of 1 to n rows to the lattice of quantumNs, 0 for the exact
-// one. With round set, times go to the nearest multiple (halves to the even one, never to 0); otherwise a time
-// that does not fit is an error.
+// newLattice brings the step times of m for batches of 1 to n rows to the lattice of quantumNs, 0 for the
+// exact one. With round set, times go to the nearest multiple (halves to the even one, never to 0); otherwise
+// a time that does not fit is an error.
 func newLattice(m Model, n int, quantumNs int64, round bool) (*lattice, error) {
 	if quantumNs == 0 {
 		quantumNs = exactQuantum(m, n)
@@ -48,7 +48,8 @@ func newLattice(m Model, n int, quantumNs int64, round bool) (*lattice, error) {
 			ticks := nearestTicks(given, quantumNs)
 			used := ticks * quantumNs
 			if used != given && !round {
-				return nil, offLatticeError(i, rows, len(step.TableNs) > 0 || step.PerRowNs != 0, given, used, quantumNs)
+				byBatch := len(step.TableNs) > 0 || step.PerRowNs != 0
+				return nil, offLatticeError(i, rows, byBatch, given, used, quantumNs)
 			}
 			l.ticks[i][rows] = ticks
 			r := Rounding{Model: i, Batch: rows, GivenNs: given, UsedNs: used,
