@@ -8,18 +8,18 @@ import (
 	"testing"
 )
 
-// outcome is what a command line gave.
-type outcome struct {
+// ran is what a command line gave.
+type ran struct {
 	stdout, stderr string
 	code           int
 }
 
 // runCLI runs a command line in this process, as on a pipe.
-func runCLI(t *testing.T, args ...string) outcome {
+func runCLI(t *testing.T, args ...string) ran {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
 	code := Main(context.Background(), args, &stdout, &stderr)
-	return outcome{stdout.String(), stderr.String(), code}
+	return ran{stdout.String(), stderr.String(), code}
 }
 
 // mustRun runs a command line that must succeed and returns its standard output.

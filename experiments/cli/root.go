@@ -95,7 +95,7 @@ workloads under several scheduling policies, and draws the figures.`,
 
 func commands() []*cobra.Command {
 	return []*cobra.Command{
-		newPredict(), newVersion(), newCompletion(),
+		newPredict(), newTrace(), newVersion(), newCompletion(),
 	}
 }
 
