@@ -4,8 +4,8 @@
 //
 //   - Constant: the same time always, as the throughput chain assumes.
 //   - Affine: base + perRow*rows + perFresh*fresh + perContext*context; FitAffine makes one from samples.
-//   - Table: measured times on a grid, interpolated.
-//   - Roofline: from a model's dimensions and a device's peaks (NewRoofline, ShapeNamed, DeviceNamed).
+//   - Table: measured times on a grid, interpolated (NewTable, or NewTableOf samples).
+//   - Roofline: from a model's dimensions and a device's peaks (NewRoofline, DimensionsNamed, DeviceNamed).
 //   - Overhead and Padded wrap a Model with host time and with batch sizes rounded up.
 //
 // A calibrated model knows the Range of its samples. Asked outside, it either clamps the shape to the
