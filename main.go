@@ -1,4 +1,5 @@
-// Command tokenrouter is a what-if simulator and exact throughput model of token-level routing between models.
+// Command tokenrouter is a what-if simulator and exact throughput model of token-level routing between
+// models.
 package main
 
 import (

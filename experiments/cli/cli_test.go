@@ -39,7 +39,8 @@ type refusal struct {
 	want []string // parts of the message
 }
 
-// refuse checks that each is refused with exit 2: nothing on standard output, the message once on standard error.
+// refuse checks that each is refused with exit 2: nothing on standard output, the message once on standard
+// error.
 func refuse(t *testing.T, refusals []refusal) {
 	t.Helper()
 	for _, r := range refusals {
@@ -94,8 +95,8 @@ func TestNoSuchCommand(t *testing.T) {
 	})
 }
 
-// TestHelp looks at the help of every command, those below others too: each says what it is for and has an example
-// that begins with its own name.
+// TestHelp looks at the help of every command, those below others too: each says what it is for and has an
+// example that begins with its own name.
 func TestHelp(t *testing.T) {
 	paths := [][]string{{}}
 	for _, c := range newRoot().Commands() {
@@ -135,8 +136,10 @@ func TestVersion(t *testing.T) {
 }
 
 func TestCompletion(t *testing.T) {
-	marks := map[string]string{"bash": "complete -o default -F __start_tokenrouter tokenrouter",
-		"zsh": "#compdef tokenrouter", "fish": "complete -c tokenrouter", "powershell": "Register-ArgumentCompleter"}
+	marks := map[string]string{
+		"bash": "complete -o default -F __start_tokenrouter tokenrouter", "zsh": "#compdef tokenrouter",
+		"fish": "complete -c tokenrouter", "powershell": "Register-ArgumentCompleter",
+	}
 	for _, shell := range shells {
 		if out := mustRun(t, "completion", shell); !strings.Contains(out, marks[shell]) {
 			t.Errorf("%s: no %q in the script", shell, marks[shell])

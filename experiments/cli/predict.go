@@ -12,17 +12,21 @@ import (
 	"tokenrouter/core/chain"
 )
 
-const predictLong = `Compute the exact steady throughput of delayed batching for every feasible set of batch thresholds, and the best
-set (TokenRouter, arXiv 2610.12242, appendix D). A model starts a batch once as many requests wait for it as its
-threshold says; a set is feasible if sum(threshold - 1) is below the number of requests in flight.
+const predictLong = `Compute the exact steady throughput of delayed batching for every feasible set of batch
+thresholds, and the best set (TokenRouter, arXiv 2610.12242, appendix D). A model starts a batch
+once as many requests wait for it as its threshold says; a set is feasible if sum(threshold - 1)
+is below the number of requests in flight.
 
-The system comes from SPEC.toml or from flags. --p stands for R2R's matrices: after a step of the small model a
-request goes to the large one with probability p, its draft dropped, or commits a token and stays; the large model
-commits one token and returns it. --routing and --commit give any matrices, one row a model: where a request goes
-after a step, and how many tokens that move commits.
+The system comes from SPEC.toml or from flags. A spec is asked about every concurrency and
+system that it has, or -n picks one; thresholds that are the same in all sets of its sweep are
+held. --p stands for R2R's matrices: after a step of the small model a request goes to the large
+one with probability p, its draft dropped, or commits a token and stays; the large model commits
+one token and returns it. --routing and --commit give any matrices, one row a model: where a
+request goes after a step, and how many tokens that move commits.
 
-Time runs on a lattice. Without --quantum it is the exact common divisor of the step times; with it, step times
-that do not fit are rounded to the nearest multiple, and what that costs is printed.`
+Time runs on a lattice. Without --quantum it is the exact common divisor of the step times; with
+it, step times that do not fit are rounded to the nearest multiple, and what that costs is
+printed.`
 
 // predictFlags are the flags of predict as given.
 type predictFlags struct {
@@ -82,10 +86,11 @@ func newPredict() *cobra.Command {
 
 // question is one system with one number of requests in flight.
 type question struct {
-	model chain.Model
-	n     int
-	only  []int // one set, nil: search
-	fixed []int // 0 for a free threshold; nil: all free
+	experiment, system string // of a spec
+	model              chain.Model
+	n                  int
+	only               []int // one set, nil: search
+	fixed              []int // 0 for a free threshold; nil: all free
 }
 
 // answer solves all questions and prints the answers.
@@ -105,7 +110,7 @@ func answer(ctx context.Context, questions []question, asJSON bool, stdout, stde
 		p.warn(stderr)
 	}
 	if asJSON {
-		return printPredictions(stdout, predictions)
+		return printPredictions(stdout, questions[0].experiment, predictions)
 	}
 	for i, p := range predictions {
 		if i > 0 {
@@ -128,7 +133,7 @@ func (q question) solve(ctx context.Context, progress func(done, total int)) (pr
 		if err != nil {
 			return prediction{}, judged(err)
 		}
-		return prediction{solutions: []*chain.Solution{s}, rounded: options.Round}, nil
+		return prediction{system: q.system, solutions: []*chain.Solution{s}}, nil
 	}
 	r, err := chain.Search(ctx, q.model, q.n, q.fixed, chain.SearchOptions{
 		Options:  options,
@@ -138,7 +143,7 @@ func (q question) solve(ctx context.Context, progress func(done, total int)) (pr
 	if err != nil {
 		return prediction{}, judged(err)
 	}
-	p := prediction{best: r.Best, searched: true, rounded: options.Round}
+	p := prediction{system: q.system, best: r.Best, searched: true}
 	for _, point := range r.Points {
 		p.solutions = append(p.solutions, point.Solution)
 	}

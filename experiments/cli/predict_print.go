@@ -12,14 +12,15 @@ import (
 
 // prediction is the answer to one question.
 type prediction struct {
+	system    string // what a sweep has set of it
 	solutions []*chain.Solution
 	best      int
 	searched  bool // all feasible sets, not one
-	rounded   bool // the quantum was given, so that step times may have been rounded
 }
 
 // predictionJSON is the contract of predict --json.
 type predictionJSON struct {
+	System      string          `json:"system,omitempty"`
 	Concurrency int             `json:"concurrency"`
 	QuantumMs   float64         `json:"quantum_ms"`
 	Rounding    *roundingJSON   `json:"rounding,omitempty"`
@@ -47,6 +48,7 @@ type fullPointJSON struct {
 func (p prediction) document() predictionJSON {
 	best := p.solutions[p.best]
 	d := predictionJSON{
+		System:      p.system,
 		Concurrency: best.Concurrency,
 		QuantumMs:   milliseconds(best.QuantumNs),
 		Best:        pointOf(best),
@@ -68,8 +70,14 @@ func pointOf(s *chain.Solution) pointJSON {
 	return pointJSON{s.Thresholds, digits(s.ThroughputTokS, 10)}
 }
 
-// printPredictions writes one prediction as it is, and several as a list under "predictions".
-func printPredictions(w io.Writer, predictions []prediction) error {
+// severalJSON is what predict --json prints for a spec with several systems.
+type severalJSON struct {
+	Experiment  string           `json:"experiment"`
+	Predictions []predictionJSON `json:"predictions"`
+}
+
+// printPredictions writes one prediction as it is, and several as a list.
+func printPredictions(w io.Writer, experiment string, predictions []prediction) error {
 	var documents []predictionJSON
 	for _, p := range predictions {
 		documents = append(documents, p.document())
@@ -77,7 +85,7 @@ func printPredictions(w io.Writer, predictions []prediction) error {
 	if len(documents) == 1 {
 		return printJSON(w, documents[0])
 	}
-	return printJSON(w, map[string]any{"predictions": documents})
+	return printJSON(w, severalJSON{experiment, documents})
 }
 
 // moved reports whether any step time was rounded.
@@ -96,7 +104,9 @@ func (p prediction) warn(w io.Writer) {
 	if p.moved() {
 		fmt.Fprintf(w, "note: step times do not fit the quantum of %s ms and were rounded:", number(best.QuantumNs))
 		for i, r := range best.Rounding {
-			fmt.Fprintf(w, " model %d %s -> %s ms;", i, number(r.GivenNs), number(r.UsedNs))
+			if r.GivenNs != r.UsedNs {
+				fmt.Fprintf(w, " model %d %s -> %s ms;", i, number(r.GivenNs), number(r.UsedNs))
+			}
 		}
 		fmt.Fprintf(w, " this changes the throughput of one request alone by %+.2f %%\n", 100*best.RoundingCost)
 	}
@@ -125,7 +135,11 @@ func (p prediction) print(w io.Writer) error {
 		}
 		t.row(mark, joinInts(s.Thresholds), fmt.Sprintf("%.4f", s.ThroughputTokS), strconv.Itoa(s.States), note)
 	}
-	fmt.Fprintf(w, "N = %d, quantum %s ms%s\n\n", best.Concurrency, number(best.QuantumNs), exact)
+	system := ""
+	if p.system != "" {
+		system = ", " + p.system
+	}
+	fmt.Fprintf(w, "N = %d%s, quantum %s ms%s\n\n", best.Concurrency, system, number(best.QuantumNs), exact)
 	if err := t.write(w); err != nil {
 		return err
 	}
@@ -188,7 +202,8 @@ func milliseconds(ns int64) float64 { return float64(ns) / 1e6 }
 // number writes nanoseconds as milliseconds without needless digits.
 func number(ns int64) string { return strconv.FormatFloat(milliseconds(ns), 'f', -1, 64) }
 
-// digits rounds x to that many significant digits, so that printed results do not depend on how a processor adds.
+// digits rounds x to that many significant digits, so that printed results do not depend on how a processor
+// adds.
 func digits(x float64, n int) float64 {
 	rounded, err := strconv.ParseFloat(strconv.FormatFloat(x, 'e', n-1, 64), 64)
 	if err != nil {

@@ -99,8 +99,8 @@ func TestPredictContract(t *testing.T) {
 	}
 }
 
-// TestPredictRounding: 27.9 ms on a lattice of 1 ms is 28 ms. One request alone then makes 1/(6 + 0.35*28) = 63.291
-// tok/s, 0.22 % less than 63.432.
+// TestPredictRounding: 27.9 ms on a lattice of 1 ms is 28 ms. One request alone then makes 1/(6 + 0.35*28)
+// = 63.291 tok/s, 0.22 % less than 63.432.
 func TestPredictRounding(t *testing.T) {
 	o := runCLI(t, predictArgs(1, "--quantum", "1ms", "--json")...)
 	if o.code != ExitDone {
@@ -115,8 +115,8 @@ func TestPredictRounding(t *testing.T) {
 		math.Abs(got.Rounding.ThroughputRelative+0.0022) > 0.00005 {
 		t.Errorf("rounding %+v, want 27.9 to 28 at a cost of 0.0022", got.Rounding)
 	}
-	if want := "model 1 27.9 -> 28 ms; this changes the throughput of one request alone by -0.22 %"; !strings.Contains(
-		o.stderr, want) {
+	want := "model 1 27.9 -> 28 ms; this changes the throughput of one request alone by -0.22 %"
+	if !strings.Contains(o.stderr, want) {
 		t.Errorf("stderr %q, want %q in it", o.stderr, want)
 	}
 }
@@ -134,8 +134,8 @@ func TestPredictTable(t *testing.T) {
 	if !strings.HasPrefix(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	for _, part := range []string{"Thresholds 1,2:\n", "mean wait ms", "Throughput 158.1171 tok/s, relative error at most",
-		"method: elimination\n"} {
+	for _, part := range []string{"Thresholds 1,2:\n", "mean wait ms",
+		"Throughput 158.1171 tok/s, relative error at most", "method: elimination\n"} {
 		if !strings.Contains(got, part) {
 			t.Errorf("no %q in\n%s", part, got)
 		}
@@ -147,7 +147,8 @@ func TestPredictRefusals(t *testing.T) {
 	refuse(t, []refusal{
 		{"infeasible", predictArgs(4, "--thresholds", "2,4"),
 			[]string{"--thresholds", "N = 4", "1 + 3 = 4 is not below 4"}},
-		{"infeasible at N = 1", predictArgs(1, "--thresholds", "1,2"), []string{"N = 1", "0 + 1 = 1 is not below 1"}},
+		{"infeasible at N = 1", predictArgs(1, "--thresholds", "1,2"),
+			[]string{"N = 1", "0 + 1 = 1 is not below 1"}},
 		{"infeasible hold", predictArgs(4, "--fix", "_,5"), []string{"--fix", "N = 4", "0 + 4 = 4 is not below 4"}},
 		{"three models", with("-n", "4", "--routing", three, "--commit", three, "--latency", "6ms,10ms,28ms",
 			"--thresholds", "2,2,3"), []string{"N = 4", "1 + 1 + 2 = 4 is not below 4"}},
@@ -158,7 +159,8 @@ func TestPredictRefusals(t *testing.T) {
 		{"no commit", with("-n", "4", "--routing", three, "--latency", "6ms"), []string{"--commit is missing"}},
 		{"commit with p", predictArgs(4, "--commit", "1,0;1,0"), []string{"--commit goes with --routing"}},
 		{"two systems", predictArgs(4, "--routing", "1,0;1,0"), []string{"--p and --routing are both given"}},
-		{"two questions", predictArgs(4, "--fix", "1,_", "--thresholds", "1,1"), []string{"--thresholds and --fix"}},
+		{"two questions", predictArgs(4, "--fix", "1,_", "--thresholds", "1,1"),
+			[]string{"--thresholds and --fix"}},
 		{"n = 0", predictArgs(0), []string{`-n = "0", want a whole number from 1 to 1024`}},
 		{"n negative", predictArgs(-3), []string{`-n = "-3"`}},
 		{"n huge", predictArgs(1 << 40), []string{`-n = "1099511627776"`}},
@@ -191,11 +193,13 @@ func TestPredictRefusals(t *testing.T) {
 			"6ms,7ms,8ms"), []string{"--commit", "2 rows, want 3"}},
 		{"quantum bare", predictArgs(4, "--quantum", "0.1"), []string{`--quantum = "0.1", has no unit`}},
 		{"quantum zero", predictArgs(4, "--quantum", "0s"), []string{`--quantum = "0s"`}},
-		{"threshold zero", predictArgs(4, "--thresholds", "0,1"), []string{`entry 1 is "0", want a whole number from 1`}},
+		{"threshold zero", predictArgs(4, "--thresholds", "0,1"),
+			[]string{`entry 1 is "0", want a whole number from 1`}},
 		{"threshold count", predictArgs(4, "--thresholds", "1"), []string{"has 1 thresholds, want 2"}},
 		{"threshold free", predictArgs(4, "--thresholds", "1,_"), []string{`entry 2 is "_"`}},
 		{"hold count", predictArgs(4, "--fix", "1,_,_"), []string{"has 3 thresholds, want 2"}},
-		{"hold a word", predictArgs(4, "--fix", "1,*"), []string{`entry 2 is "*", want a whole number from 1, or _`}},
+		{"hold a word", predictArgs(4, "--fix", "1,*"),
+			[]string{`entry 2 is "*", want a whole number from 1, or _`}},
 		{"two files", with("a.toml", "b.toml"), []string{"2 arguments (a.toml b.toml)"}},
 		{"unknown flag", predictArgs(4, "--latancy", "6ms"), []string{"did you mean --latency?"}},
 	})

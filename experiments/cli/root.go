@@ -68,9 +68,9 @@ func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "tokenrouter",
 		Short: "What-if simulation and exact throughput of token-level routing",
-		Long: `tokenrouter answers what-if questions about systems in which a request changes models after any token: easy
-tokens from a small model, hard ones from a large one. It predicts throughput exactly, simulates whole
-workloads under several scheduling policies, and draws the figures.`,
+		Long: `tokenrouter answers what-if questions about systems in which a request changes models after any
+token: easy tokens from a small model, hard ones from a large one. It predicts throughput
+exactly, simulates whole workloads under several scheduling policies, and draws the figures.`,
 		Example: `  tokenrouter predict -n 8 --p 0.35 --latency 6.0ms,27.9ms
   tokenrouter run experiments/threshold.toml
   tokenrouter run experiments/schedules.toml --json`,

@@ -17,8 +17,9 @@ func newTrace() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "trace",
 		Short: "Replay, compare and view turn logs",
-		Long: `A turn log has everything that went into the scheduler and everything it decided, turn by turn: it is the run.
-A spec with turn_log = true in its [output] writes one; .gz at the end of a name says that it is packed.`,
+		Long: `A turn log has everything that went into the scheduler and everything it decided, turn by turn:
+it is the run. A spec with turn_log = true in its [output] writes one; .gz at the end of a name
+says that it is packed.`,
 		Example: `  tokenrouter trace replay turns.jsonl.gz
   tokenrouter trace diff a.jsonl b.jsonl
   tokenrouter trace perfetto turns.jsonl --out trace.json`,
@@ -41,8 +42,8 @@ func newTraceReplay() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "replay LOG",
 		Short: "Hand a log's events to a new scheduler and compare every action",
-		Long: `Build the scheduler that the log's header describes, hand it the logged events, and compare every action with the
-logged one. Exit 1 at the first difference.`,
+		Long: `Build the scheduler that the log's header describes, hand it the logged events, and compare
+every action with the logged one. Exit 1 at the first difference.`,
 		Example: "  tokenrouter trace replay turns.jsonl\n  tokenrouter trace replay turns.jsonl --json",
 		Args:    exactly(1, "a turn log"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -83,11 +84,13 @@ func replay(path string, asJSON bool, stdout io.Writer) error {
 func newTraceDiff() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
-		Use:     "diff LOG LOG",
-		Short:   "Find the first turn in which two logs differ",
-		Long:    "Compare two turn logs, times and results included, and show the first turn that differs. Exit 1 if one does.",
-		Example: "  tokenrouter trace diff simulated.jsonl measured.jsonl\n  tokenrouter trace diff a.jsonl b.jsonl --json",
-		Args:    exactly(2, "two turn logs"),
+		Use:   "diff LOG LOG",
+		Short: "Find the first turn in which two logs differ",
+		Long: `Compare two turn logs, times and results included, and show the first turn that differs. Exit 1
+if one does.`,
+		Example: `  tokenrouter trace diff simulated.jsonl measured.jsonl
+  tokenrouter trace diff a.jsonl b.jsonl --json`,
+		Args: exactly(2, "two turn logs"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return diff(args[0], args[1], asJSON, c.OutOrStdout())
 		},
@@ -114,7 +117,9 @@ func diff(pathA, pathB string, asJSON bool, stdout io.Writer) error {
 	}
 	switch {
 	case asJSON:
-		err = printJSON(stdout, map[string]any{"logs": []string{pathA, pathB}, "same": same, "report": report.String()})
+		err = printJSON(stdout, map[string]any{
+			"logs": []string{pathA, pathB}, "same": same, "report": report.String(),
+		})
 	default:
 		if same {
 			fmt.Fprintln(&report, "all turns are the same")
@@ -132,8 +137,8 @@ func newTracePerfetto() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "perfetto LOG",
 		Short: "Turn a log into a trace for ui.perfetto.dev",
-		Long: `Write the launches of every model, and what every request waited for, ran on and was handed to, as a trace that
-ui.perfetto.dev and chrome://tracing open (Chrome's Trace Event Format).`,
+		Long: `Write the launches of every model, and what every request waited for, ran on and was handed to,
+as a trace that ui.perfetto.dev and chrome://tracing open (Chrome's Trace Event Format).`,
 		Example: `  tokenrouter trace perfetto turns.jsonl --out trace.json
   tokenrouter trace perfetto turns.jsonl | gzip > trace.json.gz`,
 		Args: exactly(1, "a turn log"),

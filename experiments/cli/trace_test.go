@@ -85,7 +85,8 @@ func changed(t *testing.T, path, old, new string) string {
 func TestTraceReplay(t *testing.T) {
 	log := writeLog(t, "a.jsonl", 1)
 	lines := len(strings.Split(strings.TrimSpace(readText(t, log)), "\n"))
-	if out := mustRun(t, "trace", "replay", log); !strings.Contains(out, "turns replayed, all actions are equal\n") {
+	out := mustRun(t, "trace", "replay", log)
+	if !strings.Contains(out, "turns replayed, all actions are equal\n") {
 		t.Errorf("got %q", out)
 	}
 	var got struct {
@@ -196,13 +197,16 @@ func TestTraceRefusals(t *testing.T) {
 		{"no command", []string{"trace"}, []string{"want replay, diff or perfetto"}},
 		{"no such command", []string{"trace", "show"}, []string{`no command "show"`}},
 		{"no log", []string{"trace", "replay"}, []string{"want a turn log"}},
-		{"missing", []string{"trace", "replay", "absent.jsonl"}, []string{`turn log "absent.jsonl" does not exist`}},
+		{"missing", []string{"trace", "replay", "absent.jsonl"},
+			[]string{`turn log "absent.jsonl" does not exist`}},
 		{"directory", []string{"trace", "replay", folder}, []string{"is a directory, want a file"}},
 		{"empty", []string{"trace", "replay", writeFile(t, "empty.jsonl", nil)}, []string{"empty.jsonl"}},
-		{"not a log", []string{"trace", "replay", writeFile(t, "x.toml", []byte("name = 1\n"))}, []string{"x.toml:1"}},
+		{"not a log", []string{"trace", "replay", writeFile(t, "x.toml", []byte("name = 1\n"))},
+			[]string{"x.toml:1"}},
 		{"cut off", []string{"trace", "replay", broken}, []string{broken + ":"}},
 		{"one log", []string{"trace", "diff", log}, []string{"want two turn logs"}},
-		{"second missing", []string{"trace", "diff", log, "absent.jsonl"}, []string{`"absent.jsonl" does not exist`}},
+		{"second missing", []string{"trace", "diff", log, "absent.jsonl"},
+			[]string{`"absent.jsonl" does not exist`}},
 		{"perfetto of half a log", []string{"trace", "perfetto", broken, "--out", out}, []string{broken + ":"}},
 		{"out in no folder", []string{"trace", "perfetto", log, "--out", filepath.Join(folder, "no", "x.json")},
 			[]string{"--out", "no such file or directory"}},

@@ -177,7 +177,8 @@ func thresholds(free bool) func(string) ([]int, error) {
 	}
 }
 
-// thresholdMax only keeps sums of thresholds from overflowing; whether a set is feasible is checked against N.
+// thresholdMax only keeps sums of thresholds from overflowing; whether a set is feasible is checked against
+// N.
 const thresholdMax = 1 << 30
 
 // shard is one of several equal parts of a sweep.
@@ -200,8 +201,8 @@ func parseShard(s string) (shard, error) {
 	return shard{i, n}, nil
 }
 
-// nearest returns the known word that needs the fewest edits to become given, or "" if it needs more than 3 or more
-// than half its letters.
+// nearest returns the known word that needs the fewest edits to become given, or "" if it needs more than 3
+// or more than half its letters.
 func nearest(given string, known []string) string {
 	best, least := "", 4
 	for _, word := range known {

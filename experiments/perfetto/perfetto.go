@@ -15,8 +15,8 @@ const (
 	firstModel      = 2
 )
 
-// Writer writes a trace, turn by turn. Its memory grows with the requests in flight, not with the length of the
-// run.
+// Writer writes a trace, turn by turn. Its memory grows with the requests in flight, not with the length of
+// the run.
 type Writer struct {
 	out     *bufio.Writer
 	models  []core.Model
@@ -60,7 +60,8 @@ func New(w io.Writer, models []core.Model) *Writer {
 	return t
 }
 
-// Turn adds a turn of a node: what went into it at time now, and what came out. Turns of one node come in order.
+// Turn adds a turn of a node: what went into it at time now, and what came out. Turns of one node come in
+// order.
 func (t *Writer) Turn(now core.Time, in []core.Event, out *core.Actions) {
 	t.end = max(t.end, now)
 	for i := range in {

