@@ -37,13 +37,18 @@ type Figure struct {
 
 // PNG returns the figure as a PNG image of 300 dots per inch.
 func (f *Figure) PNG() ([]byte, error) {
-	img := vgimg.NewWith(vgimg.UseWH(f.Width, f.Height), vgimg.UseDPI(dotsPerInch))
-	f.drawOn(img)
+	img := f.raster(dotsPerInch)
 	var buf bytes.Buffer
 	if _, err := (vgimg.PngCanvas{Canvas: img}).WriteTo(&buf); err != nil {
 		return nil, fmt.Errorf("plots: PNG: %w", err)
 	}
 	return withResolution(buf.Bytes()), nil
+}
+
+func (f *Figure) raster(resolution int) *vgimg.Canvas {
+	img := vgimg.NewWith(vgimg.UseWH(f.Width, f.Height), vgimg.UseDPI(resolution))
+	f.drawOn(img)
+	return img
 }
 
 // SVG returns the figure as an SVG document whose text stays text.

@@ -16,6 +16,7 @@ const (
 	cellBottom  = tickGap + tickSize*capHeight + 4
 	cellRight   = 5.0
 	gridLabel   = labelSize + 5 // room for an axis label
+	bigGap      = 10.0          // between a panel and a legend beside it
 	columnsMost = 4
 )
 
@@ -43,6 +44,11 @@ func newGrid(panels []panel) grid {
 }
 
 func (g grid) free() int { return g.columns*g.rows - len(g.panels) }
+
+// freeWidth is the width of a free cell: that of a frame and most of the room for its tick labels.
+func (g grid) freeWidth(inner vg.Length) vg.Length {
+	return (inner-gridLabel)/vg.Length(g.columns) - g.right - bigGap
+}
 
 func (g grid) height() vg.Length {
 	if len(g.panels) == 1 {

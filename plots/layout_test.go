@@ -238,7 +238,11 @@ func TestThresholdOfAllSizes(t *testing.T) {
 // TokenRouter, arXiv 2610.12242: 2, 2 and 3 for N = 2, 3 and 4; 5 for N = 8 by the exact chain.
 func TestBestThreshold(t *testing.T) {
 	want := map[int]float64{2: 2, 3: 2, 4: 3, 8: 5}
-	for _, q := range load[ThresholdData](t, "threshold.json").Panels {
+	d, err := load[ThresholdData]("threshold.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, q := range d.Panels {
 		p, err := q.panel()
 		if err != nil {
 			t.Fatal(err)
@@ -255,7 +259,10 @@ func TestBestThreshold(t *testing.T) {
 // TestMeanLatencies: the figure states the four published means (TokenRouter, arXiv 2610.12242, figure 4),
 // and under eager batching request 3's third token waits for the large model from 2 to 4.5.
 func TestMeanLatencies(t *testing.T) {
-	d := load[SchedulesData](t, "schedules.json")
+	d, err := load[SchedulesData]("schedules.json")
+	if err != nil {
+		t.Fatal(err)
+	}
 	var got []string
 	f, err := Schedules(d)
 	if err != nil {

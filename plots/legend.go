@@ -55,6 +55,15 @@ type legend struct {
 	widths  []vg.Length // of the columns
 }
 
+// widestEntry is the width of the widest entry with its key.
+func widestEntry(entries []entry) vg.Length {
+	var w vg.Length
+	for _, e := range entries {
+		w = max(w, keyWidth+keyGap+plain().width(e.name))
+	}
+	return w
+}
+
 func newLegend(entries []entry, width vg.Length) legend {
 	var total, widest vg.Length
 	natural := make([]vg.Length, len(entries))

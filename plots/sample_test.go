@@ -3,12 +3,15 @@ package plots
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"flag"
+	"fmt"
 	"image"
 	"image/png"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -17,44 +20,52 @@ import (
 var update = flag.Bool("update", false, "rewrite the golden images of testdata/golden")
 
 // load reads figure data of testdata.
-func load[T any](t testing.TB, name string) T {
-	t.Helper()
+func load[T any](name string) (data T, err error) {
 	text, err := os.ReadFile(filepath.Join("testdata", name))
 	if err != nil {
-		t.Fatal(err)
+		return data, err
 	}
-	var data T
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(&data); err != nil {
-		t.Fatalf("%s: %v", name, err)
+		return data, fmt.Errorf("%s: %w", name, err)
 	}
-	return data
+	return data, nil
 }
 
-// samples are figures of real data, one or more of each function.
-func samples(t testing.TB) map[string]*Figure {
-	t.Helper()
-	out := make(map[string]*Figure)
-	add := func(name string) func(*Figure, error) {
-		return func(f *Figure, err error) {
-			t.Helper()
-			if err != nil {
-				t.Fatalf("%s: %v", name, err)
-			}
-			out[name] = f
-		}
+// sampleFigures are figures of real data, one or more of each function.
+func sampleFigures() (map[string]*Figure, error) {
+	threshold, err0 := load[ThresholdData]("threshold.json")
+	speed, err1 := load[ThroughputSpeedData]("speed.json")
+	schedules, err2 := load[SchedulesData]("schedules.json")
+	timeline, err3 := load[TimelineData]("timeline.json")
+	if err := errors.Join(err0, err1, err2, err3); err != nil {
+		return nil, err
 	}
-	add("threshold")(Threshold(load[ThresholdData](t, "threshold.json")))
-	add("speed")(ThroughputSpeed(load[ThroughputSpeedData](t, "speed.json")))
-	add("schedules")(Schedules(load[SchedulesData](t, "schedules.json")))
-	add("timeline")(Timeline(load[TimelineData](t, "timeline.json")))
-	add("sweep")(Sweep(sweepOfSpeed(load[ThroughputSpeedData](t, "speed.json"))))
+	out := make(map[string]*Figure)
+	var failed error
+	add := func(name string) func(*Figure, error) {
+		return func(f *Figure, err error) { out[name], failed = f, errors.Join(failed, err) }
+	}
+	add("threshold")(Threshold(threshold))
+	add("speed")(ThroughputSpeed(speed))
+	add("schedules")(Schedules(schedules))
+	add("timeline")(Timeline(timeline))
+	add("sweep")(Sweep(sweepOfSpeed(speed)))
 	add("sweep-gaps")(Sweep(sweepWithGaps()))
 	add("sweep-empty")(Sweep(SweepData{
 		Title: "Nothing measured yet", X: Axis{Label: "requests in flight, N", Log: true, Integer: true},
 		Y: Axis{Label: "throughput (tok/s)", Log: true}, Series: []Series{{Name: "delayed"}},
 	}))
+	return out, failed
+}
+
+func samples(t *testing.T) map[string]*Figure {
+	t.Helper()
+	out, err := sampleFigures()
+	if err != nil {
+		t.Fatal(err)
+	}
 	return out
 }
 
@@ -70,6 +81,30 @@ func sweepOfSpeed(d ThroughputSpeedData) SweepData {
 			s.X = append(s.X, float64(n))
 		}
 		out.Series = append(out.Series, s)
+	}
+	return out
+}
+
+// drawnOnce draws the samples as PNG at full size, which takes most of the time of these tests.
+var drawnOnce = sync.OnceValues(func() (map[string][]byte, error) {
+	figures, err := sampleFigures()
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[string][]byte, len(figures))
+	for name, f := range figures {
+		if out[name], err = f.PNG(); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+})
+
+func rasters(t *testing.T) map[string][]byte {
+	t.Helper()
+	out, err := drawnOnce()
+	if err != nil {
+		t.Fatal(err)
 	}
 	return out
 }
@@ -91,17 +126,14 @@ func TestGolden(t *testing.T) {
 			if diff := cmp.Diff(lines(read(t, base, name+".svg")), lines(string(svg))); diff != "" {
 				t.Errorf("SVG differs (-golden +drawn), look at it and run with -update:\n%.2000s", diff)
 			}
-			raster, err := f.PNG()
-			if err != nil {
-				t.Fatal(err)
-			}
+			raster := rasters(t)[name]
 			comparePixels(t, decode(t, []byte(read(t, base, name+".png"))), decode(t, raster))
 		})
 	}
 }
 
 // comparePixels allows the edges of shapes to differ a little, as rounding differs between processors.
-func comparePixels(t *testing.T, want, got image.Image) {
+func comparePixels(t *testing.T, want, got *image.RGBA) {
 	t.Helper()
 	const (
 		levelsMax = 48    // of 255, in any channel
@@ -111,31 +143,31 @@ func comparePixels(t *testing.T, want, got image.Image) {
 		t.Fatalf("image is %v, golden %v", got.Bounds(), want.Bounds())
 	}
 	different := 0
-	bounds := want.Bounds()
-	for y := bounds.Min.Y; y < bounds.Max.Y; y++ {
-		for x := bounds.Min.X; x < bounds.Max.X; x++ {
-			r0, g0, b0, _ := want.At(x, y).RGBA()
-			r1, g1, b1, _ := got.At(x, y).RGBA()
-			for _, pair := range [][2]uint32{{r0, r1}, {g0, g1}, {b0, b1}} {
-				if delta := int(pair[0]>>8) - int(pair[1]>>8); delta > levelsMax || delta < -levelsMax {
-					different++
-					break
-				}
+	for at := 0; at < len(want.Pix); at += 4 {
+		for channel := range 3 {
+			delta := int(want.Pix[at+channel]) - int(got.Pix[at+channel])
+			if delta > levelsMax || delta < -levelsMax {
+				different++
+				break
 			}
 		}
 	}
-	if share := float64(different) / float64(bounds.Dx()*bounds.Dy()); share > shareMax {
+	if share := float64(different) / float64(len(want.Pix)/4); share > shareMax {
 		t.Errorf("%.3f %% of the pixels differ, want at most %.1f %%", share*100, shareMax*100)
 	}
 }
 
-func decode(t *testing.T, raster []byte) image.Image {
+func decode(t *testing.T, raster []byte) *image.RGBA {
 	t.Helper()
 	img, err := png.Decode(bytes.NewReader(raster))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return img
+	opaque, ok := img.(*image.RGBA)
+	if !ok {
+		t.Fatalf("image is a %T, want opaque RGBA", img)
+	}
+	return opaque
 }
 
 func read(t *testing.T, parts ...string) string {

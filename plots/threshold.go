@@ -53,9 +53,9 @@ func Threshold(d ThresholdData) (*Figure, error) {
 	note, leftOut := omissions(all)
 	g := newGrid(panels)
 	entries := thresholdEntries(panels)
-	// A free cell at the end of the grid holds the legend; else it stands above.
-	inCell := g.free() > 0
 	inner := newSheet(g.width, 0).width()
+	// A free cell at the end of the grid holds the legend, if it is wide enough; else it stands above.
+	inCell := g.free() > 0 && widestEntry(entries) <= g.freeWidth(inner)
 	head := legend{}
 	if !inCell {
 		head = newLegend(entries, inner)
@@ -72,8 +72,8 @@ func Threshold(d ThresholdData) (*Figure, error) {
 		}
 		if inCell {
 			cell := g.cell(s, len(panels))
-			key := newLegend(entries, cell.Size().X)
-			key.draw(c, at(cell.Min.X, (cell.Min.Y+cell.Max.Y+key.height())/2))
+			key := newLegend(entries, g.freeWidth(inner))
+			key.draw(c, at(cell.Max.X-g.freeWidth(inner), (cell.Min.Y+cell.Max.Y+key.height())/2))
 		}
 	}}, nil
 }
