@@ -1,0 +1,256 @@
+package core_test
+
+import (
+	"slices"
+
+	"tokenrouter/core"
+)
+
+// plan asks the policy for every idle model; all see the queues as they were.
+func (t *twin) plan() {
+	var queued []int
+	var since []core.Time
+	busy := false
+	for _, mo := range t.models {
+		queued = append(queued, len(mo.queue))
+		oldest := t.now
+		busy = busy || mo.busy
+		for _, r := range mo.queue {
+			oldest = min(oldest, r.seats[slices.Index(t.models, mo)].since)
+		}
+		since = append(since, oldest)
+	}
+	started, blocked := busy, false
+	for m, mo := range t.models {
+		if mo.busy || queued[m] == 0 || !t.start(m, queued, since, busy) {
+			continue
+		}
+		if t.launch(m) {
+			started = true
+		} else {
+			blocked = true
+		}
+	}
+	if started || t.live() == 0 {
+		return
+	}
+	pagesLack := blocked && t.c.Admission == core.Optimistic
+	if !pagesLack && (t.awayCount() > 0 || t.out.Wake != 0) {
+		return
+	}
+	var oldest *twinRequest
+	for _, mo := range t.models {
+		for _, r := range mo.queue {
+			if oldest == nil || r.age < oldest.age {
+				oldest = r
+			}
+		}
+	}
+	if oldest != nil {
+		t.force = pagesLack && t.awayCount() > 0
+		t.launch(oldest.at)
+		t.force = false
+	}
+}
+
+func (t *twin) start(m int, queued []int, since []core.Time, busy bool) bool {
+	switch p := t.c.Policy.(type) {
+	case core.StepSync:
+		return !busy
+	case core.ModelSync:
+		for later := m + 1; later < len(queued); later++ {
+			if queued[later] > 0 {
+				return false
+			}
+		}
+		return !busy
+	case core.Eager:
+		return true
+	case core.Delayed:
+		n := t.live()
+		if queued[m] >= t.b[min(n, len(t.b))-1][m] {
+			return true
+		}
+		if p.MaxWait == 0 {
+			return false
+		}
+		due := since[m] + p.MaxWait
+		if t.now < due && (t.out.Wake == 0 || due < t.out.Wake) {
+			t.out.Wake = due
+		}
+		return t.now >= due
+	}
+	panic("no such policy")
+}
+
+// launch: short rows before long prompts if there is a token budget, each in queue order.
+func (t *twin) launch(m int) bool {
+	mo, page, budget := t.models[m], t.c.PageTokens, t.c.TokenBudget
+	rowsMax := t.c.Models[m].RowsMax
+	if rowsMax == 0 {
+		rowsMax = t.c.Requests
+	}
+	long := false
+	for _, r := range mo.queue {
+		long = long || r.known-r.seats[m].kv > page
+	}
+	var rows []core.Row
+	var taken []*twinRequest
+	take := func(r *twinRequest, most int) bool {
+		fresh := min(r.known-r.seats[m].kv, most)
+		if !t.grow(r, m, r.seats[m].kv+fresh) {
+			return false
+		}
+		rows = append(rows, core.Row{
+			ID: r.sub.ID, Since: r.seats[m].since, Start: int32(r.seats[m].kv), Fresh: int32(fresh),
+			Head: r.seats[m].kv+fresh == r.known, Returned: r.seats[m].returned,
+		})
+		taken = append(taken, r)
+		r.place, r.seats[m].returned = "running", false
+		budget -= fresh
+		return true
+	}
+	switch {
+	case budget > 0 && long && rowsMax > 1:
+		budget -= page
+		for _, r := range mo.queue {
+			fresh := r.known - r.seats[m].kv
+			if fresh > page {
+				continue
+			}
+			if fresh > budget || len(rows) == rowsMax-1 || budget == 0 {
+				break
+			}
+			take(r, fresh)
+		}
+		budget += page
+		for _, r := range mo.queue {
+			if r.place == "queued" && r.known-r.seats[m].kv > page && budget > 0 && len(rows) < rowsMax {
+				take(r, budget)
+			}
+		}
+	default:
+		if budget == 0 {
+			budget = 1 << 30
+		}
+		for _, r := range mo.queue {
+			if budget > 0 && len(rows) < rowsMax {
+				take(r, budget)
+			}
+		}
+	}
+	if len(rows) == 0 {
+		return false
+	}
+	mo.queue = slices.DeleteFunc(mo.queue, func(r *twinRequest) bool { return r.place == "running" })
+	mo.rows, mo.running, mo.busy = rows, taken, true
+	mo.seq++
+	t.out.Launches = append(t.out.Launches, core.Launch{Model: m, Seq: mo.seq, Rows: slices.Clone(rows)})
+	return true
+}
+
+// grow gives r pages for so many tokens, all or nothing. Optimistic: it takes those of
+// younger requests, the youngest first, if that helps.
+func (t *twin) grow(r *twinRequest, m, tokens int) bool {
+	mo, seat := t.models[m], r.seats[m]
+	need := t.pagesFor(tokens) - len(seat.pages)
+	if need <= 0 {
+		return true
+	}
+	for mo.free < need {
+		victims := t.victims(r, m)
+		room := mo.free
+		counted := map[*twinPage]bool{}
+		for _, v := range victims {
+			for _, p := range v.seats[m].pages {
+				lost := true
+				for holder := range p.holders {
+					lost = lost && slices.Contains(victims, holder)
+				}
+				if lost && !counted[p] {
+					counted[p] = true
+					room++
+				}
+			}
+		}
+		if t.c.Admission != core.Optimistic || room < need {
+			return false
+		}
+		youngest := slices.MaxFunc(victims, func(a, b *twinRequest) int { return a.age - b.age })
+		t.release(youngest, m)
+		youngest.seats[m].rebuild = true
+	}
+	t.force = false
+	for range need {
+		page := &twinPage{holders: map[*twinRequest]bool{r: true}}
+		if n := len(seat.pages); n > 0 {
+			page.before = seat.pages[n-1]
+		}
+		t.out.Grants = append(t.out.Grants, core.Grant{Model: m, Index: int32(len(seat.pages))})
+		seat.pages = append(seat.pages, page)
+		mo.free--
+	}
+	return true
+}
+
+func (t *twin) victims(r *twinRequest, m int) []*twinRequest {
+	var out []*twinRequest
+	for _, v := range t.byID {
+		if v.place == "tomb" || v.place == "waiting" || len(v.seats[m].pages) == 0 ||
+			v.place == "running" && v.at == m {
+			continue
+		}
+		if v.age > r.age || t.force && v.place == "away" {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+// release lets go of r's pages at m; one that nobody else holds is free.
+func (t *twin) release(r *twinRequest, m int) {
+	mo, seat := t.models[m], r.seats[m]
+	for _, p := range seat.pages {
+		delete(p.holders, r)
+		if len(p.holders) == 0 {
+			mo.free++
+			if p.shared {
+				delete(mo.shared, p.key)
+			}
+		}
+	}
+	seat.pages, seat.kv = nil, 0
+}
+
+// share offers the pages of the prompt that this pass has filled, as far as all before each
+// are shared and nobody else offers the same.
+func (t *twin) share(r *twinRequest, m, start int) {
+	mo, seat := t.models[m], r.seats[m]
+	for i := start / t.c.PageTokens; i < min(seat.kv/t.c.PageTokens, len(r.sub.Prefix)); i++ {
+		p, key := seat.pages[i], r.sub.Prefix[i]
+		if p.shared || mo.shared[key] != nil || p.before != nil && !p.before.shared {
+			continue
+		}
+		p.shared, p.key = true, key
+		mo.shared[key] = p
+	}
+}
+
+// adopt begins with the shared pages of a prefix; the last known token is left to feed.
+func (t *twin) adopt(r *twinRequest, m int) {
+	seat := r.seats[m]
+	var before *twinPage
+	for i, key := range r.sub.Prefix {
+		p := t.models[m].shared[key]
+		if p == nil || p.before != before || (i+1)*t.c.PageTokens >= r.known {
+			break
+		}
+		p.holders[r] = true
+		seat.pages = append(seat.pages, p)
+		before = p
+	}
+	seat.kv = len(seat.pages) * t.c.PageTokens
+	for i := len(seat.pages) - 1; i >= 0; i-- {
+		t.out.Grants = append(t.out.Grants, core.Grant{Model: m, Index: int32(i)})
+	}
+}
