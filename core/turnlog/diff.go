@@ -126,7 +126,8 @@ func printTurn(w *bufio.Writer, mark string, t *Turn) {
 	for i := range out.Launches {
 		parts = append(parts, core.Actions{Launches: out.Launches[i : i+1]})
 	}
-	parts = append(parts, core.Actions{Sends: out.Sends}, core.Actions{News: out.News}, core.Actions{Wake: out.Wake})
+	parts = append(parts, core.Actions{Sends: out.Sends}, core.Actions{News: out.News},
+		core.Actions{Wake: out.Wake})
 	for i := range parts {
 		f.to, f.first = f.to[:0], true
 		showActions(&f, &parts[i])

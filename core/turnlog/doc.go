@@ -7,9 +7,9 @@
 //
 // UTF-8 text, one JSON object a line, in a fixed order of keys; a name that ends in .gz is
 // gzip. Times are nanoseconds. A key whose value is 0, false or empty is left out, except where
-// 0 is a name (id, model, node, now). Floats have the shortest digits that read back to the same bits;
-// "NaN", "Infinity" and "-Infinity" are strings. A Reader takes keys in any order, but no
-// unknown and no repeated ones.
+// 0 is a name (id, slot, model, node, from, to, now). Floats have the shortest digits that read
+// back to the same bits; "NaN", "Infinity" and "-Infinity" are strings. A Reader takes keys in
+// any order, but no unknown and no repeated ones.
 //
 // Line 1:
 //

@@ -120,5 +120,6 @@ func customs(c *core.Config) error {
 		return nil
 	}
 	return fmt.Errorf("node %d has %s, which a log cannot rebuild (it knows policies %s and algorithms %s):"+
-		" replay with configurations of your own", c.Node, strings.Join(types, " and "), policyNames, algorithmNames)
+		" replay with configurations of your own", c.Node, strings.Join(types, " and "), policyNames,
+		algorithmNames)
 }

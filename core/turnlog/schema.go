@@ -50,10 +50,12 @@ func showEvent(f *fields, e *core.Event) {
 }
 
 // always shows a number that is written even if it is 0, because 0 is a name there.
-func always[T int | int64 | uint64](f *fields, name string, p *T) {
+func always[T int | int32 | int64 | uint64](f *fields, name string, p *T) {
 	if f.mode != writeObject || *p != 0 {
 		switch p := any(p).(type) {
 		case *int:
+			signed(f, name, p)
+		case *int32:
 			signed(f, name, p)
 		case *int64:
 			signed(f, name, p)
@@ -99,7 +101,7 @@ func showHandoff(f *fields, h *core.Handoff) {
 	signed(f, "tokens", &h.Tokens)
 	signed(f, "prompt", &h.Prompt)
 	signed(f, "limit", &h.Limit)
-	signed(f, "slot", &h.Slot)
+	always(f, "slot", &h.Slot)
 	unsigned(f, "age", &h.Age)
 	unsigned(f, "models", &h.Models)
 	unsigned(f, "drops", &h.Drops)
@@ -149,9 +151,9 @@ func showToken(f *fields, t *core.Token) {
 
 func showLeave(f *fields, l *core.Leave) {
 	always(f, "id", &l.ID)
-	signed(f, "slot", &l.Slot)
+	always(f, "slot", &l.Slot)
 	signed(f, "tokens", &l.Tokens)
-	signed(f, "model", &l.Model)
+	always(f, "model", &l.Model)
 	word(f, "outcome", &l.Outcome, outcomeNames)
 	word(f, "reason", &l.Reason, reasonNames)
 	flag(f, "guest", &l.Guest)
