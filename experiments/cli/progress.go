@@ -24,11 +24,10 @@ func newProgress(w io.Writer, what string) *progress {
 		progressbar.OptionSetDescription(what),
 		progressbar.OptionShowCount(),
 		progressbar.OptionSetPredictTime(true),
-		progressbar.OptionFullWidth(),
 		progressbar.OptionUseANSICodes(true),
 		progressbar.OptionThrottle(100*time.Millisecond),
 		progressbar.OptionClearOnFinish(),
-		progressbar.OptionSetTheme(progressbar.ThemeUnicode),
+		progressbar.OptionSetWidth(30),
 	)}
 }
 

@@ -1,0 +1,144 @@
+package result
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Metric is a column of the summary.
+type Metric struct {
+	Name string `json:"name"` // ends in its unit, where it has one
+	Unit string `json:"unit"`
+	// Definition says what it is, in one sentence.
+	Definition string `json:"definition"`
+	// Weight names the column that is this one's denominator: over replicates a ratio of sums is taken, never
+	// a mean of ratios. Empty: a plain mean over the replicates, as for percentiles.
+	Weight string `json:"weight,omitempty"`
+	// Total says that the values of replicates are added up.
+	Total bool `json:"total,omitempty"`
+	// Interval says that a column of this name with the suffix _ci95 holds half the width of the 95 %
+	// confidence interval.
+	Interval bool `json:"interval,omitempty"`
+}
+
+// IntervalSuffix ends the name of a column that holds half the width of a confidence interval.
+const IntervalSuffix = "_ci95"
+
+// IntervalLevel is the level of all confidence intervals.
+const IntervalLevel = 0.95
+
+func count(name, definition string) Metric {
+	return Metric{Name: name, Unit: "1", Definition: definition, Total: true}
+}
+
+// times are the columns of one distribution of times.
+func times(name, definition, weight string) []Metric {
+	metrics := []Metric{{Name: name + "_mean_ms", Unit: "ms", Definition: definition + ": mean",
+		Weight: weight, Interval: true}}
+	for _, p := range []string{"p50", "p90", "p95", "p99"} {
+		metrics = append(metrics, Metric{Name: name + "_" + p + "_ms", Unit: "ms",
+			Definition: fmt.Sprintf("%s: %s, nearest rank; over replicates the mean of their %s", definition, p, p)})
+	}
+	return append(metrics, count(name+"_n", definition+": how many values"))
+}
+
+var general = slices.Concat(
+	[]Metric{
+		{Name: "throughput_tok_s", Unit: "tok/s", Weight: "window_s", Interval: true,
+			Definition: "tokens committed in the window / length of the window; dropped drafts never count"},
+		{Name: "predicted_tok_s", Unit: "tok/s",
+			Definition: "throughput by the chain (TokenRouter, arXiv 2610.12242, appendix D), where it describes the point"},
+		{Name: "predicted_error", Unit: "1", Interval: true, Weight: "window_s",
+			Definition: "throughput_tok_s / predicted_tok_s - 1"},
+		{Name: "goodput_tok_s", Unit: "tok/s", Weight: "window_s", Interval: true,
+			Definition: "tokens of requests that finished within the limits on TTFT and TPOT / length of the window"},
+		{Name: "user_speed_tok_s", Unit: "tok/s", Weight: "served_s", Interval: true,
+			Definition: "what a single user sees: tokens of finished requests / sum of their end-to-end latencies"},
+	},
+	times("latency", "end-to-end latency of finished requests, from planned arrival to the last commit", "latency_n"),
+	times("ttft", "time to first token, from planned arrival to the first commit", "ttft_n"),
+	times("gap", "inter-token latency, between commits of a request", "gap_n"),
+	times("tpot", "time per output token of a request, (last - first commit) / (tokens - 1)", "tpot_n"),
+	times("admission", "wait for admission, from planned arrival", "admission_n"),
+	[]Metric{
+		{Name: "window_s", Unit: "s", Total: true,
+			Definition: "length of the window of measurement: it opens when warmup_requests have left and closes when" +
+				" the last request is admitted (steady), or with the last token"},
+		{Name: "served_s", Unit: "s", Total: true, Definition: "sum of the end-to-end latencies of finished requests"},
+		count("tokens", "tokens committed in the window"),
+		count("tokens_total", "tokens committed in the whole run"),
+		count("requests_finished", "requests admitted in the window that finished"),
+		count("requests_rejected", "requests refused, in the window"),
+		count("requests_cancelled", "requests cancelled, admitted in the window"),
+		count("requests_failed", "requests failed, admitted in the window"),
+		count("requests_warmup", "requests left out because they were admitted before the window"),
+		count("requests_open", "requests in flight when the time was over"),
+		count("drafts_dropped", "drafts that another model made again, in the whole run"),
+		count("handoffs", "moves from model to model, in the whole run"),
+		count("preempted", "seats that lost their KV pages, in the whole run"),
+		count("recomputed_tokens", "tokens fed again after that, in the whole run"),
+		count("prefix_tokens", "tokens not fed because another request's pages held them, in the whole run"),
+	},
+)
+
+// MetricsOf is the metric dictionary of a run with these models: the general metrics, then those of each
+// model, whose names begin with the model's in small letters.
+func MetricsOf(models []string) []Metric {
+	out := slices.Clone(general)
+	for _, name := range models {
+		p := Slug(name) + "_"
+		out = append(out,
+			Metric{Name: p + "share", Unit: "1", Weight: "tokens", Interval: true,
+				Definition: "share of the tokens in the window that " + name + " made"},
+			Metric{Name: p + "batch_mean", Unit: "1", Weight: p + "launches",
+				Definition: "mean rows of a launch of " + name},
+			Metric{Name: p + "utilisation", Unit: "1", Weight: "window_s",
+				Definition: "share of the window in which " + name + " was running"},
+			Metric{Name: p + "queue_mean_ms", Unit: "ms", Weight: p + "rows",
+				Definition: "mean time of a row of " + name + " in the queue"},
+			Metric{Name: p + "pending_mean_ms", Unit: "ms", Weight: p + "rows",
+				Definition: "mean time of a request away from " + name + ", from leaving it to being back in its queue"},
+			Metric{Name: p + "pages_peak", Unit: "1",
+				Definition: "most KV pages of " + name + " in use; over replicates the mean of their peaks"},
+			count(p+"launches", "launches of "+name+" in the window"),
+			count(p+"rows", "rows of those launches"),
+		)
+	}
+	return out
+}
+
+// Slug is a name in small letters, digits and underscores, for column names.
+func Slug(name string) string {
+	var b strings.Builder
+	for _, c := range strings.ToLower(name) {
+		if c >= 'a' && c <= 'z' || c >= '0' && c <= '9' {
+			b.WriteRune(c)
+		} else if b.Len() > 0 && !strings.HasSuffix(b.String(), "_") {
+			b.WriteByte('_')
+		}
+	}
+	return strings.TrimSuffix(b.String(), "_")
+}
+
+// MetricNames are the names of some metrics, in order.
+func MetricNames(metrics []Metric) []string {
+	names := make([]string, len(metrics))
+	for i, m := range metrics {
+		names[i] = m.Name
+	}
+	return names
+}
+
+// axisColumns names the columns of swept axes; policy, concurrency and thresholds are always there.
+var axisColumns = map[string]string{
+	"rate": "rate_per_s", "host_handoff": "host_handoff_ms", "max_wait": "max_wait_ms",
+}
+
+// AxisColumn is the column in which the values of an axis stand.
+func AxisColumn(axis string) string {
+	if c, ok := axisColumns[axis]; ok {
+		return c
+	}
+	return axis
+}

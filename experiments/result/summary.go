@@ -1,0 +1,196 @@
+package result
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Summary is all results of an experiment.
+type Summary struct {
+	Experiment          string      `json:"experiment"`
+	Title               string      `json:"title"`
+	Run                 string      `json:"run"` // name of the results folder
+	SpecSHA256          string      `json:"spec_sha256"`
+	Seed                uint64      `json:"seed"`
+	Replicates          int         `json:"replicates"`
+	CommonRandomNumbers bool        `json:"common_random_numbers"`
+	Models              []string    `json:"models"`
+	Axes                []Axis      `json:"axes"`
+	Percentiles         string      `json:"percentiles"` // their rule
+	Intervals           string      `json:"intervals"`   // how they are made
+	Metrics             []Metric    `json:"metrics"`
+	Figures             []Figure    `json:"figures"`
+	References          []Reference `json:"references"`
+	Rows                []Row       `json:"rows"`      // a row a point, over its replicates
+	SeedRows            []Row       `json:"seed_rows"` // a row a point and replicate
+	Timelines           []Timeline  `json:"timelines,omitempty"`
+}
+
+// Axis is a swept axis.
+type Axis struct {
+	Name   string   `json:"name"`
+	Column string   `json:"column"`
+	Values []string `json:"values"`
+}
+
+// Row is the results of a point, in one replicate or over all.
+type Row struct {
+	Point       string // its name
+	Policy      string
+	Concurrency int
+	Thresholds  []int   // in force at that concurrency; nil for a policy without
+	Axes        []Place // other swept axes
+	Replicate   int     // -1: over all
+	Seed        uint64  // of the world; 0 over all replicates
+	Replicates  int     // how many values are behind the row
+	// Values are by Summary.Metrics; NaN means that there was nothing to measure. Half are the half-widths of
+	// the confidence intervals, NaN where there is none; nil in the row of one replicate.
+	Values   []float64
+	Half     []float64
+	Warnings []string
+}
+
+// Place is the value of a point on an axis.
+type Place struct {
+	Axis     string
+	Text     string
+	Number   float64
+	IsNumber bool
+}
+
+// Figure says what to draw of a summary. The fields that its kind does not use are zero.
+type Figure struct {
+	Kind      string   `json:"kind"` // threshold, schedules, throughput-speed or line
+	Name      string   `json:"name"` // file name without extension
+	Title     string   `json:"title"`
+	TimeUnit  int64    `json:"time_unit_ns,omitempty"`
+	TimeLabel string   `json:"time_label,omitempty"`
+	X         string   `json:"x,omitempty"` // axis
+	Y         string   `json:"y,omitempty"` // metric
+	By        []string `json:"by,omitempty"`
+	Predicted bool     `json:"predicted,omitempty"`
+	XLabel    string   `json:"x_label,omitempty"`
+	YLabel    string   `json:"y_label,omitempty"`
+	LogX      bool     `json:"log_x,omitempty"`
+	LogY      bool     `json:"log_y,omitempty"`
+}
+
+// Reference is a series of published or measured values.
+type Reference struct {
+	Name   string           `json:"name"`
+	Source string           `json:"source"`
+	Metric string           `json:"metric"`
+	Points []ReferencePoint `json:"points"`
+}
+
+// ReferencePoint is one value, at places named as in Row.
+type ReferencePoint struct {
+	At    map[string]string `json:"at"` // axis: text, as in Place
+	Value float64           `json:"value"`
+}
+
+// Timeline is what happened in the first replicate of a point, for the figure of schedules.
+type Timeline struct {
+	Point    string           `json:"point"`
+	Launches []TimelineLaunch `json:"launches"`
+	Ends     []TimelineEnd    `json:"ends"`
+}
+
+// TimelineLaunch is one forward pass.
+type TimelineLaunch struct {
+	Model   int      `json:"model"`
+	StartNs int64    `json:"start_ns"`
+	EndNs   int64    `json:"end_ns"`
+	IDs     []uint64 `json:"requests"`
+	SinceNs []int64  `json:"since_ns"` // when each joined the queue
+}
+
+// TimelineEnd is the end of a request.
+type TimelineEnd struct {
+	ID    uint64 `json:"request"`
+	Model int    `json:"model"`
+	AtNs  int64  `json:"at_ns"`
+}
+
+// Text is the place of the row on an axis, "" if it has none.
+func (r *Row) Text(axis string) string {
+	switch axis {
+	case "policy":
+		return r.Policy
+	case "concurrency":
+		return strconv.Itoa(r.Concurrency)
+	case "thresholds":
+		return JoinThresholds(r.Thresholds)
+	}
+	for _, p := range r.Axes {
+		if p.Axis == axis {
+			return p.Text
+		}
+	}
+	return ""
+}
+
+// Number is the place of the row on an axis of numbers; NaN if it is none.
+func (r *Row) Number(axis string) float64 {
+	if axis == "concurrency" {
+		return float64(r.Concurrency)
+	}
+	for _, p := range r.Axes {
+		if p.Axis == axis && p.IsNumber {
+			return p.Number
+		}
+	}
+	return math.NaN()
+}
+
+// Value is the value of a metric in a row and half the width of its interval; NaN for none.
+func (s *Summary) Value(r *Row, metric string) (value, half float64) {
+	i := slices.IndexFunc(s.Metrics, func(m Metric) bool { return m.Name == metric })
+	if i < 0 {
+		return math.NaN(), math.NaN()
+	}
+	half = math.NaN()
+	if r.Half != nil {
+		half = r.Half[i]
+	}
+	return r.Values[i], half
+}
+
+// JoinThresholds writes a set as "1,3".
+func JoinThresholds(b []int) string {
+	parts := make([]string, len(b))
+	for i, v := range b {
+		parts[i] = strconv.Itoa(v)
+	}
+	return strings.Join(parts, ",")
+}
+
+// Reference returns the value of the named reference at a row.
+func (f *Reference) at(r *Row) (float64, bool) {
+	for _, p := range f.Points {
+		matches := true
+		for axis, text := range p.At {
+			matches = matches && r.Text(axis) == text
+		}
+		if matches {
+			return p.Value, true
+		}
+	}
+	return 0, false
+}
+
+// check reports what does not fit together in a summary that was read.
+func (s *Summary) check() error {
+	if s.Experiment == "" || len(s.Metrics) == 0 {
+		return fmt.Errorf("no experiment or no metrics")
+	}
+	for _, f := range s.Figures {
+		if f.Name == "" || strings.ContainsAny(f.Name, "/\\") || strings.HasPrefix(f.Name, ".") {
+			return fmt.Errorf("figure name %q, want a file name without a directory", f.Name)
+		}
+	}
+	return nil
+}

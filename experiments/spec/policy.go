@@ -1,0 +1,173 @@
+package spec
+
+import (
+	"math"
+
+	"tokenrouter/core"
+)
+
+// policy reads when an idle model starts. Keys of the delayed policy may stand beside another kind only in
+// a sweep over kinds.
+func (l *loader) policy(s *section, p *Point) {
+	p.Policy.Kind = s.word("kind", "", "step-sync", "model-sync", "eager", "delayed")
+	if p.Policy.Kind == "delayed" {
+		l.delayed(s, p)
+		s.done()
+		return
+	}
+	if l.sweep.over("thresholds") && p.Policy.Kind != "" {
+		s.wrong("thresholds", "want policy delayed at every point of a sweep over thresholds, not %s", p.Policy.Kind)
+	}
+	if l.sweep.over("policy") {
+		for _, key := range []string{"thresholds", "hold", "table", "max_wait"} {
+			s.get(key)
+		}
+	}
+	s.done()
+	if kind := p.Policy.Kind; kind == "step-sync" || kind == "model-sync" {
+		l.oneNode(s, p)
+	}
+}
+
+// oneNode refuses models on several nodes under a barrier.
+func (l *loader) oneNode(s *section, p *Point) {
+	for _, m := range p.Models {
+		if m.Node != 0 {
+			s.wrong("kind", "want all models on node 0: a barrier looks at all of them, and %q is on node %d",
+				m.Name, m.Node)
+		}
+	}
+}
+
+func (l *loader) delayed(s *section, p *Point) {
+	p.Policy.MaxWaitNs = s.duration("max_wait", 0, 1)
+	given := s.get("thresholds")
+	switch {
+	case s.has("table"):
+		if given != nil {
+			s.wrong("table", "want thresholds or table, not both")
+		}
+		p.Policy.Table = l.thresholdTable(s.sub("table"), p)
+	case given == nil:
+		s.missing("thresholds", `want one integer for each model, or "planned", or table`)
+	case given.value == "planned":
+		l.planned(s, p)
+	default:
+		if _, isText := given.value.(string); isText {
+			s.wrong("thresholds", `want one integer for each model, or "planned"`)
+			return
+		}
+		l.fixed(s, p)
+	}
+}
+
+// fixed reads one set for all N.
+func (l *loader) fixed(s *section, p *Point) {
+	before := len(l.problems)
+	b := s.wholes("thresholds", 1, math.MaxInt32)
+	if len(l.problems) > before {
+		return
+	}
+	if len(b) != len(p.Models) {
+		s.wrong("thresholds", "want %d integers, one for each model, not %d", len(p.Models), len(b))
+		return
+	}
+	t, err := core.FixedThresholds(b, p.Concurrency)
+	if err != nil {
+		s.wrong("thresholds", "want a feasible set: %v", err)
+		return
+	}
+	p.Policy.Table = t.Rows()
+}
+
+// thresholdTable reads thresholds for N = 1, 2, ... up to the concurrency, by model.
+func (l *loader) thresholdTable(s *section, p *Point) [][]int {
+	rows := make([][]int, p.Concurrency)
+	for n := range rows {
+		rows[n] = make([]int, len(p.Models))
+		for m := range rows[n] {
+			rows[n][m] = 1
+		}
+	}
+	before := len(l.problems)
+	for m, model := range p.Models {
+		if !s.has(model.Name) {
+			s.known[model.Name] = true
+			continue
+		}
+		column := s.wholes(model.Name, 1, math.MaxInt32)
+		if len(column) < p.Concurrency && len(l.problems) == before {
+			s.wrong(model.Name, "want a threshold for each N = 1 to %d (workload.concurrency), not %d of them",
+				p.Concurrency, len(column))
+			continue
+		}
+		for n := range min(len(column), len(rows)) {
+			rows[n][m] = column[n]
+		}
+	}
+	for _, key := range s.keys.keys() {
+		if !s.known[key] {
+			s.r.add(s.keys[key], s.name(key), "unknown model, the models are "+quoteAll(p.names()))
+		}
+	}
+	if len(l.problems) > before {
+		return nil
+	}
+	if _, err := core.TableThresholds(rows); err != nil {
+		s.r.add(s.at, s.path, "want feasible sets: "+err.Error())
+		return nil
+	}
+	return rows
+}
+
+func (p *Point) names() []string {
+	names := make([]string, len(p.Models))
+	for i, m := range p.Models {
+		names[i] = m.Name
+	}
+	return names
+}
+
+// planned leaves the thresholds to the chain, where the chain describes the point.
+func (l *loader) planned(s *section, p *Point) {
+	p.Policy.Planned = true
+	p.Policy.Hold = make([]int, len(p.Models))
+	if s.has("hold") {
+		hold := s.wholes("hold", 0, math.MaxInt32)
+		if len(hold) != len(p.Models) {
+			s.wrong("hold", "want %d integers, one for each model, not %d", len(p.Models), len(hold))
+			return
+		}
+		p.Policy.Hold = hold
+		least := make([]int, len(hold))
+		for i, b := range hold {
+			least[i] = max(b, 1)
+		}
+		if err := core.Feasible(least, p.Concurrency); err != nil {
+			s.wrong("hold", "want a feasible set: %v", err)
+		}
+	}
+	if why := p.Unpredictable(); why != "" && len(l.problems) == 0 {
+		s.wrong("thresholds", "want thresholds as integers: the chain can not plan here, %s", why)
+	}
+}
+
+// Unpredictable says why the throughput model does not describe the point's models and router, or is empty
+// if it does.
+func (p *Point) Unpredictable() string {
+	if p.Routing == nil {
+		return "verdicts are not independent draws"
+	}
+	for _, m := range p.Models {
+		if m.ByRows == nil {
+			return "the step time of " + m.Name + " depends on more than the batch size"
+		}
+		if m.RowsMax > 0 && m.RowsMax < p.Concurrency {
+			return "rows_max of " + m.Name + " is below the concurrency"
+		}
+		if m.Node != 0 {
+			return "models are on several nodes"
+		}
+	}
+	return ""
+}

@@ -1,0 +1,332 @@
+package spec
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"tokenrouter/core"
+	"tokenrouter/experiments/result"
+	"tokenrouter/sim/keyed"
+	"tokenrouter/sim/latency"
+	"tokenrouter/sim/outcome"
+	"tokenrouter/sim/workload"
+)
+
+// Spec is a validated experiment.
+type Spec struct {
+	File  string
+	Name  string
+	Title string
+
+	Seed                uint64
+	Replicates          int
+	CommonRandomNumbers bool
+
+	Axes       []Axis  // swept, outermost first, in the order of AxisNames
+	Points     []Point // every combination of the axes' values
+	Figures    []result.Figure
+	References []result.Reference
+
+	Requests bool // write requests.parquet
+	TurnLog  bool // write a turn log a point
+
+	// Resolved is the spec with all that it extends, as TOML with sorted keys; files that it names follow
+	// as comments with their SHA-256. Hash is that of Resolved, in hexadecimal.
+	Resolved []byte
+	Hash     string
+}
+
+// Run is the name of the results folder of the spec: the first 12 digits of its Hash, so that the same spec
+// always goes to the same folder.
+func (s *Spec) Run() string { return s.Hash[:12] }
+
+// Axis is a swept key.
+type Axis struct {
+	Name   string
+	Values []string // every Text that a point has on it, in order
+}
+
+// Value is the place of a point on an axis.
+type Value struct {
+	Axis     string
+	Text     string // as it names the point
+	Number   float64
+	IsNumber bool // durations are milliseconds
+}
+
+// Model is one model of a point.
+type Model struct {
+	Name    string
+	Node    int
+	RowsMax int
+	Pages   int // 0: as many as all requests could ever need
+	Latency latency.Model
+	// ByRows holds the step time in ns of a batch of 1, 2, ... rows up to the concurrency, if it depends on
+	// nothing else; nil if it does.
+	ByRows []int64
+
+	device    string
+	footprint core.Footprint
+}
+
+// Point is one system under one workload: everything that a run needs but a seed.
+type Point struct {
+	Index  int
+	Values []Value // of the swept axes
+	Key    string  // the values as one text, such as "concurrency=4 thresholds=1,3"
+
+	Models      []Model
+	Links       map[[2]int]latency.Link
+	Concurrency int
+	Queue       int // requests that may wait for admission, open loops
+
+	Algorithm core.Algorithm // nil for a single model
+	Outcome   outcome.Source // nil if Paths are recorded
+	Paths     [][]int        // a request each: the model that makes each token
+	// Routing and Commit are P and C of the throughput model; nil if verdicts are not independent draws.
+	Routing, Commit [][]float64
+
+	Policy     Policy
+	Admission  core.Admission
+	PageTokens int
+	Budget     int
+	ContextMax int
+
+	Workload Workload
+}
+
+// Policy says when idle models start. Kind is one of step-sync, model-sync, eager and delayed.
+type Policy struct {
+	Kind      string
+	Table     [][]int // delayed: thresholds for N = 1, 2, ...; nil if Planned
+	Planned   bool    // found by the chain
+	Hold      []int   // Planned: thresholds that are not searched, 0 leaves one free
+	MaxWaitNs int64
+}
+
+// Workload is the stream of requests of a point, but for its seed.
+type Workload struct {
+	Kind      string // closed, poisson, gamma or trace
+	Requests  uint64 // workload.Endless if only UntilNs ends it
+	UntilNs   int64  // 0: when all is done
+	Lengths   workload.Lengths
+	Rate      float64 // arrivals a second
+	Variation float64
+	File      string
+	Options   workload.TraceOptions
+
+	WarmupRequests     int
+	Steady             bool
+	GoodTTFT, GoodTPOT int64 // ns
+}
+
+// Closed reports whether a request arrives whenever a worker is free.
+func (w *Workload) Closed() bool { return w.Kind == "closed" }
+
+// Source opens the stream of requests under a seed.
+func (w *Workload) Source(seed uint64) (workload.Source, error) {
+	switch w.Kind {
+	case "closed":
+		return workload.NewClosed(seed, w.Requests, w.Lengths)
+	case "poisson":
+		return workload.NewPoisson(seed, w.Requests, w.Rate, w.Lengths)
+	case "gamma":
+		return workload.NewGamma(seed, w.Requests, w.Rate, w.Variation, w.Lengths)
+	case "trace":
+		return workload.OpenTrace(w.File, w.Options)
+	default:
+		panic("spec: workload of kind " + w.Kind)
+	}
+}
+
+// seedBits keeps derived seeds below 2^53, so that every reader of JSON and CSV gets them whole.
+const seedBits = 53
+
+// WorldSeed is the seed of the world that a point meets in a replicate, 0 to Replicates-1. It is named by
+// the spec's seed, the replicate and, without common random numbers, the point's values; never by places in
+// lists, so that a new point or replicate changes no old one.
+func (s *Spec) WorldSeed(p *Point, replicate int) uint64 {
+	labels := []keyed.Label{keyed.Text("replicate"), keyed.Number(uint64(replicate))}
+	if !s.CommonRandomNumbers {
+		for _, v := range p.Values {
+			labels = append(labels, keyed.Text(v.Axis), keyed.Text(v.Text))
+		}
+	}
+	return keyed.Derive(s.Seed, labels...) >> (64 - seedBits)
+}
+
+// Load reads and checks a spec, with all that it extends and all files that it names. Its error is always
+// of type Problems: everything that is wrong, not only the first.
+func Load(path string) (*Spec, error) {
+	return load(path, os.ReadFile)
+}
+
+// Parse is Load for the text of a spec; name is its file in problems, and files that it names are looked
+// for beside that.
+func Parse(name, text string) (*Spec, error) {
+	return load(name, func(path string) ([]byte, error) {
+		if path == name {
+			return []byte(text), nil
+		}
+		return os.ReadFile(path)
+	})
+}
+
+func load(path string, read func(string) ([]byte, error)) (*Spec, error) {
+	root, problems := readTree(path, read, nil)
+	if problems != nil {
+		return nil, problems
+	}
+	l := &loader{
+		spec: &Spec{File: path}, root: root, read: read, traces: make(map[string]traceFacts),
+		files: make(map[string]string),
+	}
+	l.build()
+	if problems := l.problems.sorted(); len(problems) > 0 {
+		return nil, problems
+	}
+	l.resolve()
+	return l.spec, nil
+}
+
+// loader turns a tree into a Spec.
+type loader struct {
+	reader
+	spec   *Spec
+	root   *node
+	read   func(string) ([]byte, error)
+	traces map[string]traceFacts
+	files  map[string]string // name as given: SHA-256
+	sweep  sweep
+}
+
+// pointsMax bounds a sweep: each point is checked before anything runs.
+const pointsMax = 20000
+
+func (l *loader) build() {
+	top := l.section(l.root, "")
+	l.head(top)
+	l.sweep = l.readSweep(top.sub("sweep"))
+	combinations := l.sweep.combinations(l)
+	if len(combinations) > pointsMax {
+		l.add(l.root.value.(table)["sweep"], "sweep",
+			fmt.Sprintf("want at most %d points, not %d", pointsMax, len(combinations)))
+		return
+	}
+	l.spec.Axes = l.sweep.axes(combinations)
+	for i, c := range combinations {
+		root := l.root
+		for _, set := range c.sets {
+			root = root.with(set.path, set.value)
+		}
+		p := l.point(l.section(root, ""))
+		p.Index, p.Values, p.Key = i, c.values, keyOf(c.values)
+		l.spec.Points = append(l.spec.Points, p)
+	}
+	l.views(top)
+	for _, key := range []string{"models", "devices", "links", "router", "workload", "policy", "scheduler"} {
+		top.get(key)
+	}
+	top.done()
+}
+
+// head reads what concerns the whole spec.
+func (l *loader) head(s *section) {
+	l.spec.Name = s.text("name", "")
+	if n := s.keys["name"]; n == nil {
+		s.missing("name", "want a name for the folder of the results")
+	} else if l.spec.Name != "" && strings.Trim(l.spec.Name, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" {
+		s.wrong("name", "want small letters, digits and hyphens only")
+	}
+	l.spec.Title = s.text("title", l.spec.Name)
+	const seedMax = 1<<63 - 1
+	l.spec.Seed = uint64(s.whole("seed", 0, 0, seedMax))
+	const replicatesMax = 10000
+	l.spec.Replicates = int(s.whole("replicates", 1, 1, replicatesMax))
+	l.spec.CommonRandomNumbers = s.boolean("common_random_numbers", true)
+	l.spec.Requests = true
+	if o := s.sub("output"); o != nil {
+		l.spec.Requests = o.boolean("requests", true)
+		l.spec.TurnLog = o.boolean("turn_log", false)
+		o.done()
+	}
+}
+
+// point reads the system and workload of one combination.
+func (l *loader) point(s *section) Point {
+	p := Point{}
+	l.models(s, &p)
+	l.links(s, &p)
+	if r := s.sub("router"); r == nil {
+		s.missing("router", "want a table with the algorithm")
+	} else {
+		l.router(r, &p)
+	}
+	if w := s.sub("workload"); w == nil {
+		s.missing("workload", "want a table with kind, concurrency and lengths")
+	} else {
+		l.workload(w, &p)
+	}
+	l.byRows(&p)
+	if q := s.sub("policy"); q == nil {
+		s.missing("policy", "want a table with the kind")
+	} else {
+		l.policy(q, &p)
+	}
+	l.scheduler(s.sub("scheduler"), &p)
+	l.pages(s, &p)
+	return p
+}
+
+// scheduler reads what every policy shares.
+func (l *loader) scheduler(s *section, p *Point) {
+	p.Admission, p.PageTokens = core.Reserve, 16
+	if s == nil {
+		return
+	}
+	if s.word("admission", "reserve", "reserve", "optimistic") == "optimistic" {
+		p.Admission = core.Optimistic
+	}
+	const tokensMax = 1 << 30
+	p.PageTokens = int(s.whole("page_tokens", 16, 1, 1<<16))
+	p.Budget = int(s.whole("token_budget", 0, 0, tokensMax))
+	if p.Budget > 0 && p.Budget < 2*p.PageTokens {
+		s.wrong("token_budget", "want 0 or at least 2 pages = %d", 2*p.PageTokens)
+	}
+	p.ContextMax = int(s.whole("context_max", int64(p.ContextMax), 2, tokensMax))
+	s.done()
+}
+
+// resolve fills in Resolved and Hash.
+func (l *loader) resolve() {
+	text := writeDocument(l.root.value.(table))
+	for _, name := range sortedKeys(l.files) {
+		text = append(text, fmt.Sprintf("# file %s sha256 %s\n", name, l.files[name])...)
+	}
+	sum := sha256.Sum256(text)
+	l.spec.Resolved, l.spec.Hash = text, hex.EncodeToString(sum[:])
+}
+
+// file reads a file that a key names, relative to the spec that has the key.
+func (l *loader) file(s *section, key string) (path string, content []byte) {
+	name := s.text(key, "")
+	if name == "" {
+		return "", nil
+	}
+	path = name
+	if !filepath.IsAbs(name) {
+		path = filepath.Join(filepath.Dir(s.keys[key].file), name)
+	}
+	content, err := l.read(path)
+	if err != nil {
+		s.wrong(key, "want a file that can be read: %v", err)
+		return "", nil
+	}
+	sum := sha256.Sum256(content)
+	l.files[name] = hex.EncodeToString(sum[:])
+	return path, content
+}
