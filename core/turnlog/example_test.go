@@ -3,7 +3,6 @@ package turnlog_test
 import (
 	"bytes"
 	"fmt"
-	"os"
 
 	"tokenrouter/core"
 	"tokenrouter/core/turnlog"
@@ -38,7 +37,7 @@ func Example() {
 	}
 
 	lines := bytes.SplitAfter(log.Bytes(), []byte("\n"))
-	os.Stdout.Write(bytes.Join(lines[2:], nil))
+	fmt.Printf("%s", bytes.ReplaceAll(lines[3], []byte(`"out"`), []byte("\n  \"out\"")))
 	r, err := turnlog.NewReader("run.jsonl", &log)
 	if err != nil {
 		panic(err)
@@ -46,9 +45,8 @@ func Example() {
 	turns, err := turnlog.Replay(r)
 	fmt.Println(turns, "turns replayed,", err)
 	// Output:
-	// {"turn":1,"node":0,"now":0,"in":[{"event":"submitted","id":7,"prompt_tokens":3,"tokens_max":2}],"out":{"admits":[[7,0,0,0]],"grants":[[0,0,0,0]],"launches":[{"model":0,"seq":1,"rows":[[7,0,0,0,3,1,1,0]]}]}}
-	// {"turn":2,"node":0,"now":1000,"in":[{"event":"done","model":0,"results":[{"token":40}]}],"out":{"tokens":[[7,0,0,40,0,0]],"launches":[{"model":0,"seq":2,"rows":[[7,0,0,3,1,1,0,1000]]}]}}
-	// {"turn":3,"node":0,"now":2000,"in":[{"event":"done","model":0,"results":[{"token":41}]}],"out":{"tokens":[[7,0,1,41,0,0]],"leaves":[{"id":7,"slot":0,"tokens":2,"model":0,"outcome":"finished","reason":"length"}]}}
+	// {"turn":2,"node":0,"now":1000,"in":[{"event":"done","model":0,"results":[{"token":40}]}],
+	//   "out":{"tokens":[[7,0,0,40,0,0]],"launches":[{"model":0,"seq":2,"rows":[[7,0,0,3,1,1,0,1000]]}]}}
 	// 3 turns replayed, <nil>
 }
 

@@ -16,8 +16,8 @@ import (
 
 const (
 	head   = `{"format":"tokenrouter-turnlog","version":1,"nodes":1}` + "\n"
-	system = `{"node":0,"models":[{"name":"a","node":0,"pages":8}],"policy":{"name":"eager"},"admission":"reserve",` +
-		`"requests":2,"context_max":8,"page_tokens":4}` + "\n"
+	system = `{"node":0,"models":[{"name":"a","node":0,"pages":8}],"policy":{"name":"eager"},` +
+		`"admission":"reserve","requests":2,"context_max":8,"page_tokens":4}` + "\n"
 	empty = `{"turn":1,"node":0,"now":0,"out":{}}` + "\n"
 )
 
@@ -48,22 +48,27 @@ func TestReaderErrors(t *testing.T) {
 		{"unknown policy", with(`"eager"`, `"easy"`), `run.jsonl:2: policy.name = "easy", want one of step-sync`},
 		{"infeasible thresholds", with(`"name":"eager"`, `"name":"delayed","thresholds":[[2]]`),
 			"run.jsonl:2: policy.thresholds: threshold table: row for N = 1"},
-		{"key in the wrong case", with(`"now":0`, `"Now":0`), `run.jsonl:3: Now = an unknown key, want one of turn, node, now`},
+		{"key in the wrong case", with(`"now":0`, `"Now":0`),
+			`run.jsonl:3: Now = an unknown key, want one of turn, node, now`},
 		{"key twice", with(`"now":0`, `"now":0,"now":0`), `run.jsonl:3: "now", want each key once`},
 		{"a fraction", with(`"now":0`, `"now":1.5`), "run.jsonl:3: now = 1.5, want a whole number"},
 		{"turn out of order", with(`"turn":1`, `"turn":2`), "run.jsonl:3: turn = 2, want 1"},
-		{"unknown node", with(`"turn":1,"node":0`, `"turn":1,"node":3`), "run.jsonl:3: node = 3, want one that the header"},
+		{"unknown node", with(`"turn":1,"node":0`, `"turn":1,"node":3`),
+			"run.jsonl:3: node = 3, want one that the header"},
 		{"time goes back", head + system + strings.Replace(empty, `"now":0`, `"now":5`, 1) +
 			strings.Replace(empty, `"turn":1`, `"turn":2`, 1), "run.jsonl:4: now = 0, want at least 5"},
-		{"unknown event", with(`"out"`, `"in":[{"event":"dream"}],"out"`), `run.jsonl:3: in[0].event = "dream", want one of ["done"`},
+		{"unknown event", with(`"out"`, `"in":[{"event":"dream"}],"out"`),
+			`run.jsonl:3: in[0].event = "dream", want one of ["done"`},
 		{"event of no kind", with(`"out"`, `"in":[{}],"out"`), "run.jsonl:3: in[0].event = 0, want one of"},
-		{"unknown model", with(`"out"`, `"in":[{"event":"done","model":1}],"out"`), "run.jsonl:3: in[0].model = 1, want 0 to 0"},
+		{"unknown model", with(`"out"`, `"in":[{"event":"done","model":1}],"out"`),
+			"run.jsonl:3: in[0].model = 1, want 0 to 0"},
 		{"a short row", with(`"out":{}`, `"out":{"launches":[{"model":0,"seq":1,"rows":[[0,0]]}]}`),
 			"run.jsonl:3: out.launches[0].rows[0].gen = ], want a comma"},
-		{"a long row", with(`"out":{}`, `"out":{"grants":[[0,0,0,0,7]]}`), "run.jsonl:3: out.grants[0] = ,, want the end"},
+		{"a long row", with(`"out":{}`, `"out":{"grants":[[0,0,0,0,7]]}`),
+			"run.jsonl:3: out.grants[0] = ,7, want the end"},
 		{"too large", with(`"out":{}`, `"out":{"grants":[[0,0,0,2147483648]]}`),
 			"run.jsonl:3: out.grants[0].page = 2147483648, want a whole number -2147483648 to 2147483647"},
-		{"cut in the middle", head + system + empty[:20], "run.jsonl:3: now = the end of the line, want"},
+		{"cut in the middle", head + system + empty[:26], "run.jsonl:3: now = the end of the line, want"},
 		{"an empty line", head + system + "\n" + empty, "run.jsonl:3: the end of the line, want an object"},
 		{"more on the line", with(`"out":{}}`, `"out":{}} x`), "run.jsonl:3: x, want the end of the line"},
 	} {
@@ -134,7 +139,8 @@ func TestPackedFile(t *testing.T) {
 	if err := r.Close(); err != nil {
 		t.Error(err)
 	}
-	if _, err := turnlog.Open(filepath.Join(t.TempDir(), "none")); err == nil || !strings.Contains(err.Error(), "none") {
+	none := filepath.Join(t.TempDir(), "none")
+	if _, err := turnlog.Open(none); err == nil || !strings.Contains(err.Error(), none) {
 		t.Errorf("Open of a file that is not there: %v", err)
 	}
 }

@@ -15,11 +15,12 @@ type world struct {
 	schedulers []*core.Scheduler
 	stepNs     []core.Time
 	linkNs     core.Time
-	eosBelow   float64                                                   // a token is EOS if its draw is below this
-	fill       func(row core.Row, model int, position int32) core.Result // instead of a hash
-	observe    func(node int, now core.Time, in []core.Event, out *core.Actions)
-	pending    []pending
-	prompt     map[uint64]int32
+	eosBelow   float64 // a token is EOS if its draw is below this
+	// fill gives results, if it is set, instead of a hash.
+	fill    func(row core.Row, model int, position int32) core.Result
+	observe func(node int, now core.Time, in []core.Event, out *core.Actions)
+	pending []pending
+	prompt  map[uint64]int32
 }
 
 type pending struct {
