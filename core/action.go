@@ -18,6 +18,15 @@ type Launch struct {
 	Model int
 	Seq   uint64 // counts the launches of this model from 1
 	Rows  []Row
+
+	// Sums over Rows: tokens to feed, tokens in KV, rows with Returned, and time in the queue.
+	Fresh    int64
+	Context  int64
+	Returned int
+	WaitNs   Time
+	// Returns since the model's last launch, and how long their seats had been pending.
+	Pendings  int
+	PendingNs Time
 }
 
 // Token is a token committed in this turn.
@@ -79,6 +88,7 @@ type Leave struct {
 	ID      uint64
 	Slot    int32
 	Tokens  int32 // committed in all
+	Dropped int32 // drafts dropped by models of this node
 	Model   int   // PoolTooSmall: whose pool; otherwise where the request was, or -1
 	Outcome Outcome
 	Reason  Reason

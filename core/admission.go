@@ -12,25 +12,27 @@ func (s *Scheduler) submitted(sub *Submission) {
 		})
 		return
 	}
-	slot := s.takeSlot(sub.ID)
+	slot := s.newSlot(sub.ID)
 	r := &s.requests[slot]
 	r.known, r.prompt, r.limit = sub.PromptTokens, sub.PromptTokens, sub.PromptTokens+sub.TokensMax
-	r.models = s.mask(sub)
-	r.entry = int8(s.entry(sub, r.models))
-	r.prefix = sub.Prefix
+	r.Models = s.mask(sub)
+	r.entry = int8(s.entry(sub, r.Models))
+	d := &s.details[slot]
+	d.prefix, r.prefixed = sub.Prefix, len(sub.Prefix) > 0
 	r.phase = waiting
-	r.arrival = sub.Arrival
+	d.arrival = sub.Arrival
 	r.told = true
 	s.waiting = append(s.waiting, slot)
 }
 
-func (s *Scheduler) takeSlot(id uint64) int32 {
+func (s *Scheduler) newSlot(id uint64) int32 {
 	last := len(s.free) - 1
 	slot := s.free[last]
 	s.free = s.free[:last]
 	s.byID.put(id, slot)
 	gen := s.requests[slot].gen
-	s.requests[slot] = request{id: id, gen: gen, at: nowhere}
+	s.requests[slot] = request{Visit: Visit{ID: id}, gen: gen, at: nowhere}
+	s.details[slot] = details{}
 	for m := range s.models {
 		*s.seat(slot, m) = seat{tail: noPage}
 	}
@@ -99,10 +101,10 @@ func (s *Scheduler) admit() {
 		taken++
 		s.live++
 		s.started++
-		r.age = s.started
+		s.details[slot].age = s.started
 		r.phase = live
-		s.out.Admits = append(s.out.Admits, Admit{ID: r.id, Arrival: r.arrival, Slot: slot})
-		s.announce(r.id)
+		s.out.Admits = append(s.out.Admits, Admit{ID: r.ID, Arrival: s.details[slot].arrival, Slot: slot})
+		s.announce(r.ID)
 		if entry := int(r.entry); s.models[entry].owned {
 			s.comeTo(slot, r, entry)
 		} else {
@@ -121,12 +123,12 @@ func (s *Scheduler) promise(r *request) bool {
 		return false
 	}
 	for m := range s.models {
-		if r.models>>m&1 != 0 && s.models[m].reserved+pages > s.models[m].pages {
+		if r.Models>>m&1 != 0 && s.models[m].reserved+pages > s.models[m].pages {
 			return false
 		}
 	}
 	for m := range s.models {
-		if r.models>>m&1 != 0 {
+		if r.Models>>m&1 != 0 {
 			s.models[m].reserved += pages
 		}
 	}
@@ -150,7 +152,7 @@ func (s *Scheduler) areFree(r *request, pages int) bool {
 		return true // alone it fits: refusal has seen to that
 	}
 	for m := range s.models {
-		if s.models[m].owned && r.models>>m&1 != 0 && len(s.models[m].pool.free) < pages {
+		if s.models[m].owned && r.Models>>m&1 != 0 && len(s.models[m].pool.free) < pages {
 			return false
 		}
 	}
@@ -163,7 +165,7 @@ func (s *Scheduler) unpromise(r *request) {
 	}
 	pages := s.promised(r)
 	for m := range s.models {
-		if r.models>>m&1 != 0 {
+		if r.Models>>m&1 != 0 {
 			s.models[m].reserved -= pages
 		}
 	}
@@ -204,10 +206,11 @@ func (s *Scheduler) cancel(slot int32, outcome Outcome, reason Reason) {
 		}
 		s.end(slot, m, outcome, reason)
 	case !r.cancel:
-		r.cancel, r.outcome, r.reason = true, outcome, reason
+		r.cancel = true
+		s.details[slot].outcome, s.details[slot].reason = outcome, reason
 		if s.c.Node == 0 {
 			s.out.News = append(s.out.News, News{
-				Kind: NewsCancel, ID: r.id, Outcome: outcome, Reason: reason,
+				Kind: NewsCancel, ID: r.ID, Outcome: outcome, Reason: reason,
 			})
 		}
 	}

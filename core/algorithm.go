@@ -4,14 +4,14 @@ package core
 // future tokens or of the natural length (I11), nothing of slots, rows or batches.
 type Visit struct {
 	ID       uint64
-	Model    int    // that has just run
-	Position int    // of the sampled token in the answer, from 0
+	State    State
 	Models   uint32 // bit m: the request may go to model m
-	State    *State
+	Position int32  // of the sampled token in the answer, from 0
+	Model    int32  // that has just run
 }
 
-// Algorithm is a token-level routing rule: the three functions of TokenRouter (section 3),
-// seen from one request. All are pure but for *Visit.State.
+// Algorithm is a token-level routing rule: route and send of TokenRouter (section 3), seen
+// from one request; the third function, receive, is in Receiver. All are pure but for Visit.State.
 type Algorithm interface {
 	// Route says which model goes on after a forward pass, prefill included. The present
 	// model means "stay here": the token is then committed.
@@ -19,6 +19,11 @@ type Algorithm interface {
 	// Send is asked when the request leaves for peer: is the sampled token kept (committed,
 	// and the end of the suffix) or dropped, so that the peer makes it again?
 	Send(v *Visit, r *Result, peer int) (keep bool)
+}
+
+// Receiver is implemented by an Algorithm whose state changes when a request comes to a
+// model. By default a model accepts all the tokens that it is sent.
+type Receiver interface {
 	// Receive is told that the request has come to Visit.Model with a suffix of n tokens.
 	Receive(v *Visit, n int)
 }

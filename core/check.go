@@ -164,8 +164,8 @@ func (s *Scheduler) checkSlots() error {
 			used++
 		default:
 			used++
-			if s.byID.get(r.id) != int32(i) {
-				return fmt.Errorf("I6: request %d in slot %d is not found by its ID", r.id, i)
+			if s.byID.get(r.ID) != int32(i) {
+				return fmt.Errorf("I6: request %d in slot %d is not found by its ID", r.ID, i)
 			}
 		}
 	}

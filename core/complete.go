@@ -8,104 +8,201 @@ import (
 // dropsMax is the most drafts dropped in a row before the Algorithm is held to go in circles.
 const dropsMax = 100
 
-// batchDone takes the results of a launch: each row is routed on its own.
+// batchDone takes the results of a launch. Under a barrier nobody sees a step's results
+// before all of its launches have ended: they are kept until then.
 func (s *Scheduler) batchDone(e *Event) {
-	if e.Model < 0 || e.Model >= len(s.models) || !s.models[e.Model].busy {
+	if e.Model < 0 || e.Model >= len(s.models) || !s.models[e.Model].busy || s.models[e.Model].ended {
 		panic(fmt.Sprintf("core: completion of model %d, which is not running", e.Model))
 	}
 	m := &s.models[e.Model]
 	if !e.Failed && len(e.Results) != len(m.rows) {
 		panic(fmt.Sprintf("core: model %d: %d results for %d rows", e.Model, len(e.Results), len(m.rows)))
 	}
+	if !s.barrier {
+		s.complete(e.Model, e.Failed, e.Results)
+		return
+	}
+	m.ended, m.failed = true, e.Failed
+	m.results = append(m.results[:0], e.Results...)
+	for i := range s.models {
+		if s.models[i].busy && !s.models[i].ended {
+			return
+		}
+	}
+	for i := len(s.models) - 1; i >= 0; i-- {
+		if m := &s.models[i]; m.ended {
+			m.ended = false
+			s.complete(i, m.failed, m.results)
+		}
+	}
+}
+
+// complete routes each row of a launch on its own.
+func (s *Scheduler) complete(mi int, failed bool, results []Result) {
+	m := &s.models[mi]
 	m.busy = false
-	for i := range m.rows {
-		row := &m.rows[i]
-		r := &s.requests[row.Slot]
-		seat := s.seat(row.Slot, e.Model)
-		if r.phase == draining || r.gen != row.Gen {
-			s.count.RowsLate++
-			s.drained(row.Slot, r, seat, e.Model)
-			continue
+	if len(m.rows) > cap(s.out.Tokens)-len(s.out.Tokens) {
+		s.out.Tokens = slices.Grow(s.out.Tokens, len(s.requests))
+	}
+	if failed {
+		for i := range m.rows {
+			s.unresolved(&m.rows[i], mi)
 		}
-		if e.Failed {
-			seat.state = seatPending
-			s.end(row.Slot, e.Model, Failed, DeviceFailed)
-			continue
-		}
-		seat.kv = row.Start + row.Fresh
-		if row.Start < r.prompt && len(r.prefix) > 0 {
-			s.sharePrefix(r, seat, m, row.Start)
-		}
-		if !row.Head {
-			s.enqueue(row.Slot, e.Model, seat)
-			continue
-		}
-		seat.rebuild = false
-		s.route(row.Slot, r, seat, e.Model, &e.Results[i])
+		return
+	}
+	s.judge(m, mi, results)
+	s.stay(m, mi, results)
+	for _, i := range m.others {
+		s.rowDone(&m.rows[i], m, mi, int(m.next[i]), &results[i])
 	}
 }
 
-// drained frees what a gone request still held because a launch named it.
-func (s *Scheduler) drained(slot int32, r *request, seat *seat, m int) {
-	if r.phase != draining {
-		panic(fmt.Sprintf("core: slot %d of model %d was reused while a launch named it", slot, m))
-	}
-	s.releaseSeat(seat, m)
-	s.freeSlot(slot)
-}
+// unasked is noted in model.next for a row that has no head, no choice, or no request.
+const unasked = -1
 
-// route lets the request's algorithm judge the sampled token and say where it goes on.
-func (s *Scheduler) route(slot int32, r *request, seat *seat, m int, res *Result) {
-	next := m
-	keep := true
-	if r.models != 1<<m {
-		v := &s.visit
-		v.ID, v.Model, v.Position, v.Models, v.State = r.id, m, int(r.known-r.prompt), r.models, &r.state
-		next = s.alg.Route(v, res)
-		if next != m {
-			if uint(next) >= uint(len(s.models)) || r.models>>next&1 == 0 {
+// judge asks the Algorithm for the next model of every row that has a head and a choice.
+// Doing that first keeps the loop of stay free of calls.
+func (s *Scheduler) judge(m *model, mi int, results []Result) {
+	rows, next, requests := m.rows, m.next, s.requests
+	own := uint32(1) << mi
+	for i := range rows {
+		row := &rows[i]
+		r := &requests[row.Slot]
+		if next[i] = unasked; row.Head && r.Models != own && r.phase != draining {
+			to := s.alg.Route(&r.Visit, &results[i])
+			if uint(to) >= uint(len(s.models)) || r.Models>>to&1 == 0 {
 				panic(fmt.Sprintf("core: %T sent request %d to model %d, which it may not visit",
-					s.alg, r.id, next))
+					s.alg, r.ID, to))
 			}
-			keep = s.alg.Send(v, res, next)
+			next[i] = int8(to)
 		}
+	}
+}
+
+// stay commits the tokens of the rows that stay at the model and go on, and puts those
+// requests back into its queue: what most rows do. The others are noted for rowDone.
+func (s *Scheduler) stay(m *model, mi int, results []Result) {
+	rows, next, queue, tokens := m.rows, m.next, m.queue, s.out.Tokens
+	requests, seats, models, now := s.requests, s.seats, len(s.models), s.now
+	before, others := len(tokens), m.others[:0]
+	for i := range rows {
+		row := &rows[i]
+		r := &requests[row.Slot]
+		res := &results[i]
+		if int(next[i]) != mi || r.prefixed || res.EOS || r.known+1 >= r.limit {
+			others = append(others, int32(i))
+			continue
+		}
+		tokens = tokens[:len(tokens)+1]
+		t := &tokens[len(tokens)-1]
+		t.ID, t.Slot, t.Position, t.Model = r.ID, row.Slot, r.Position, r.Model
+		t.Token, t.LogProb = res.Token, res.LogProb
+		r.Position++
+		r.known++
+		r.drops = 0
+		seat := &seats[int(row.Slot)*models+mi]
+		seat.kv = row.Start + row.Fresh
+		seat.rebuild = false
+		seat.state = seatQueued
+		seat.since = now
+		queue = append(queue, row.Slot)
+	}
+	m.queue = m.queue[:len(queue)] // the same arrays: only their lengths change
+	m.others = m.others[:len(others)]
+	s.out.Tokens = s.out.Tokens[:len(tokens)]
+	s.count.Committed += uint64(len(tokens) - before)
+}
+
+// rowDone takes any result.
+func (s *Scheduler) rowDone(row *Row, m *model, mi int, next int, res *Result) {
+	r := &s.requests[row.Slot]
+	seat := s.seat(row.Slot, mi)
+	if r.phase == draining || r.gen != row.Gen {
+		s.unresolved(row, mi)
+		return
+	}
+	seat.kv = row.Start + row.Fresh
+	if r.prefixed && row.Start < r.prompt {
+		s.sharePrefix(row.Slot, seat, m, row.Start)
+	}
+	if !row.Head {
+		s.enqueue(row.Slot, mi, r, seat)
+		return
+	}
+	seat.rebuild = false
+	if next == unasked {
+		next = mi
+	}
+	s.route(row.Slot, r, seat, mi, next, res)
+}
+
+// unresolved ends a row that has no result to route: its request is gone, and then what it
+// still held because a launch named it is freed, or its device has failed.
+func (s *Scheduler) unresolved(row *Row, m int) {
+	r := &s.requests[row.Slot]
+	seat := s.seat(row.Slot, m)
+	if r.phase != draining && r.gen == row.Gen {
+		seat.state = seatPending
+		s.end(row.Slot, m, Failed, DeviceFailed)
+		return
+	}
+	if r.phase != draining {
+		panic(fmt.Sprintf("core: slot %d of model %d was reused while a launch named it", row.Slot, m))
+	}
+	s.count.RowsLate++
+	s.releaseSeat(seat, m)
+	s.freeSlot(row.Slot)
+}
+
+// route does what the verdict says: the request goes on at model next.
+func (s *Scheduler) route(slot int32, r *request, seat *seat, m, next int, res *Result) {
+	keep := true
+	if next != m {
+		keep = s.alg.Send(&r.Visit, res, next)
 	}
 	if keep {
 		s.commit(slot, r, m, res)
-		r.drops = 0
-		s.count.Committed++
 		if res.EOS || r.known >= r.limit {
 			seat.state = seatPending
 			s.end(slot, m, Finished, endReason(res.EOS))
 			return
 		}
-	} else {
-		s.count.Dropped++
-		r.drops++
-		if r.drops >= dropsMax {
-			seat.state = seatPending
-			s.end(slot, m, Failed, NoProgress)
-			return
-		}
+	} else if !s.drop(slot, r, seat, m) {
+		return
 	}
 	if next == m {
-		s.enqueue(slot, m, seat)
+		s.enqueue(slot, m, r, seat)
 		return
 	}
 	s.leaveFor(slot, r, seat, m, next)
 }
 
-// commit adds the sampled token to the answer.
+// commit adds the sampled token to the answer. batchDone has made room in out.Tokens; the
+// entry is written in place, since appending a literal of this size costs twice as much.
 func (s *Scheduler) commit(slot int32, r *request, m int, res *Result) {
-	if len(s.out.Tokens) == cap(s.out.Tokens) {
-		s.out.Tokens = slices.Grow(s.out.Tokens, len(s.requests))
-	}
 	n := len(s.out.Tokens)
 	s.out.Tokens = s.out.Tokens[:n+1]
 	t := &s.out.Tokens[n]
-	t.ID, t.Slot, t.Position, t.Model = r.id, slot, r.known-r.prompt, int32(m)
+	t.ID, t.Slot, t.Position, t.Model = r.ID, slot, r.Position, int32(m)
 	t.Token, t.LogProb = res.Token, res.LogProb
+	r.Position++
 	r.known++
+	r.drops = 0
+	s.count.Committed++
+}
+
+// drop leaves the sampled token to the peer. It reports false if the request has ended,
+// since its algorithm goes in circles.
+func (s *Scheduler) drop(slot int32, r *request, seat *seat, m int) bool {
+	s.count.Dropped++
+	seat.dropped++
+	r.drops++
+	if r.drops < dropsMax {
+		return true
+	}
+	seat.state = seatPending
+	s.end(slot, m, Failed, NoProgress)
+	return false
 }
 
 func endReason(eos bool) Reason {
@@ -119,6 +216,7 @@ func endReason(eos bool) Reason {
 func (s *Scheduler) leaveFor(slot int32, r *request, seat *seat, m, next int) {
 	seat.state = seatPending
 	seat.seen = r.known
+	seat.since = s.now
 	s.count.Handoffs++
 	if s.models[next].owned {
 		s.comeTo(slot, r, next)
@@ -130,25 +228,31 @@ func (s *Scheduler) leaveFor(slot int32, r *request, seat *seat, m, next int) {
 // comeTo puts the request into the queue of model m, where its suffix begins with m's own
 // last token: sampled there, never fed.
 func (s *Scheduler) comeTo(slot int32, r *request, m int) {
-	seat := s.seat(slot, m)
-	suffix := r.known - seat.seen
-	if seat.pages == 0 && len(r.prefix) > 0 {
+	seat := &s.seats[int(slot)*len(s.models)+m]
+	if seat.state == seatPending {
+		s.models[m].pendings++
+		s.models[m].pendingNs += s.now - seat.since
+	}
+	if seat.pages == 0 && r.prefixed {
 		s.adoptPrefix(slot, r, seat, m)
 	}
-	seat.returned = true
-	if s.alg != nil && r.models != 1<<m {
-		v := &s.visit
-		v.ID, v.Model, v.Position, v.Models, v.State = r.id, m, int(r.known-r.prompt), r.models, &r.state
-		s.alg.Receive(v, int(suffix))
+	if seat.kv == r.known {
+		seat.kv-- // only dropped drafts since: the last token is fed again, to sample anew
 	}
-	s.enqueue(slot, m, seat)
+	seat.returned = true
+	r.Model = int32(m)
+	if s.receiver != nil && r.Models != 1<<m {
+		s.receiver.Receive(&r.Visit, int(r.known-seat.seen))
+	}
+	s.enqueue(slot, m, r, seat)
 }
 
-func (s *Scheduler) enqueue(slot int32, m int, seat *seat) {
+func (s *Scheduler) enqueue(slot int32, m int, r *request, seat *seat) {
 	seat.state = seatQueued
 	seat.since = s.now
-	s.requests[slot].at = int8(m)
-	s.models[m].queue = append(s.models[m].queue, slot)
+	r.at = int8(m)
+	queue := &s.models[m].queue
+	*queue = append(*queue, slot)
 }
 
 // end takes a request of this node out of the world. The caller has made sure that no queue
@@ -158,7 +262,7 @@ func (s *Scheduler) end(slot int32, m int, outcome Outcome, reason Reason) {
 	s.live--
 	if len(s.peers) > 0 {
 		s.out.News = append(s.out.News, News{
-			Kind: NewsEnded, ID: r.id, Outcome: outcome, Reason: reason,
+			Kind: NewsEnded, ID: r.ID, Outcome: outcome, Reason: reason,
 			Tokens: r.known - r.prompt, Anchor: s.knownAtFront(slot),
 		})
 	}
@@ -169,13 +273,17 @@ func (s *Scheduler) end(slot int32, m int, outcome Outcome, reason Reason) {
 func (s *Scheduler) leave(slot int32, m int, outcome Outcome, reason Reason, tokens int32) {
 	r := &s.requests[slot]
 	guest := s.c.Node != 0
-	s.out.Leaves = append(s.out.Leaves, Leave{
-		ID: r.id, Slot: slot, Tokens: tokens, Model: m, Outcome: outcome, Reason: reason, Guest: guest,
-	})
+	leave := Leave{
+		ID: r.ID, Slot: slot, Tokens: tokens, Model: m, Outcome: outcome, Reason: reason, Guest: guest,
+	}
+	for i := range s.models {
+		leave.Dropped += s.seat(slot, i).dropped
+	}
+	s.out.Leaves = append(s.out.Leaves, leave)
 	if !guest {
 		s.count.leave(outcome)
 	}
-	s.byID.remove(r.id)
+	s.byID.remove(r.ID)
 	running := false
 	for i := range s.models {
 		if !s.models[i].owned {
@@ -192,7 +300,7 @@ func (s *Scheduler) leave(slot int32, m int, outcome Outcome, reason Reason, tok
 		r.phase = draining
 		return
 	}
-	id, told := r.id, r.told
+	id, told := r.ID, r.told
 	s.freeSlot(slot)
 	if !told && guest {
 		s.takeTomb(id)
@@ -203,17 +311,17 @@ func (s *Scheduler) releaseSeat(seat *seat, m int) {
 	if seat.pages > 0 {
 		s.models[m].pool.release(seat.tail, seat.pages)
 	}
-	seat.pages, seat.tail, seat.kv = 0, noPage, 0
+	seat.room, seat.pages, seat.tail, seat.kv = 0, 0, noPage, 0
 	seat.state = seatAbsent
 }
 
 func (s *Scheduler) freeSlot(slot int32) {
 	r := &s.requests[slot]
 	if r.told && s.c.Node != 0 {
-		s.out.News = append(s.out.News, News{Kind: NewsFreed, ID: r.id, Node: int32(s.c.Node)})
+		s.out.News = append(s.out.News, News{Kind: NewsFreed, ID: r.ID, Node: int32(s.c.Node)})
 	}
 	r.phase = absent
 	r.gen++
-	r.prefix = nil
+	s.details[slot].prefix = nil
 	s.free = append(s.free, slot)
 }

@@ -12,9 +12,9 @@ func (s *Scheduler) send(slot int32, r *request, m, next int) {
 	s.away++
 	anchor := s.seat(slot, next).seen
 	h := Handoff{
-		ID: r.id, From: m, To: next, Anchor: anchor, Tokens: r.known - anchor,
-		Prompt: r.prompt, Limit: r.limit, Slot: slot, Age: r.age, Models: r.models,
-		Drops: r.drops, State: r.state, Prefix: r.prefix,
+		ID: r.ID, From: m, To: next, Anchor: anchor, Tokens: r.known - anchor,
+		Prompt: r.prompt, Limit: r.limit, Slot: slot, Age: s.details[slot].age, Models: r.Models,
+		Drops: r.drops, State: r.State, Prefix: s.details[slot].prefix,
 	}
 	for i := range s.models {
 		h.Seen[i] = s.seat(slot, i).seen
@@ -33,10 +33,12 @@ func (s *Scheduler) arrived(h *Handoff) {
 		slot = s.guest(h.ID)
 	}
 	r := &s.requests[slot]
-	r.known, r.prompt, r.limit, r.age = h.Anchor+h.Tokens, h.Prompt, h.Limit, h.Age
-	r.models, r.drops, r.state = h.Models, h.Drops, h.State
-	if r.prefix == nil {
-		r.prefix = h.Prefix
+	d := &s.details[slot]
+	r.known, r.prompt, r.limit, d.age = h.Anchor+h.Tokens, h.Prompt, h.Limit, h.Age
+	r.Position = r.known - r.prompt
+	r.Models, r.drops, r.State = h.Models, h.Drops, h.State
+	if !r.prefixed {
+		d.prefix, r.prefixed = h.Prefix, len(h.Prefix) > 0
 	}
 	for m := range s.models {
 		s.seat(slot, m).seen = h.Seen[m]
@@ -44,7 +46,7 @@ func (s *Scheduler) arrived(h *Handoff) {
 	s.away--
 	s.count.Arrived++
 	if r.cancel {
-		s.end(slot, nowhere, r.outcome, r.reason)
+		s.end(slot, nowhere, d.outcome, d.reason)
 		return
 	}
 	s.comeTo(slot, r, h.To)
@@ -56,7 +58,7 @@ func (s *Scheduler) guest(id uint64) int32 {
 		panic(fmt.Sprintf("core: node %d has no slot for request %d: all %d in use, of which"+
 			" live %d", s.c.Node, id, s.c.Requests, s.live))
 	}
-	slot := s.takeSlot(id)
+	slot := s.newSlot(id)
 	s.requests[slot].phase = live
 	s.live++
 	s.away++
@@ -118,7 +120,7 @@ func (s *Scheduler) newsFreed(n *News) {
 // takeTomb keeps the memory of an ended request until its NewsAdmitted comes, on a slower
 // way than the request itself or its end.
 func (s *Scheduler) takeTomb(id uint64) {
-	slot := s.takeSlot(id)
+	slot := s.newSlot(id)
 	s.requests[slot].phase = tomb
 }
 

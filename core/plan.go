@@ -50,7 +50,7 @@ func (s *Scheduler) unstall(blocked bool) {
 	oldest, at := uint64(0), nowhere
 	for m := range s.models {
 		for _, slot := range s.models[m].queue {
-			if age := s.requests[slot].age; at == nowhere || age < oldest {
+			if age := s.details[slot].age; at == nowhere || age < oldest {
 				oldest, at = age, m
 			}
 		}
@@ -71,7 +71,9 @@ func (s *Scheduler) launch(mi int) bool {
 	m := &s.models[mi]
 	m.rows = m.rows[:0]
 	page := int32(s.c.PageTokens)
-	if s.c.TokenBudget != 0 && m.rowsMax > 1 && s.anyLong(mi, page) {
+	if s.c.TokenBudget == 0 && len(m.queue) <= m.rowsMax {
+		s.takeAll(mi)
+	} else if s.c.TokenBudget != 0 && m.rowsMax > 1 && s.anyLong(mi, page) {
 		left := s.take(mi, int32(s.c.TokenBudget)-page, m.rowsMax-1, 0, page)
 		s.take(mi, left+page, m.rowsMax, page, tokensMax)
 	} else {
@@ -90,7 +92,12 @@ func (s *Scheduler) launch(mi int) bool {
 	m.seq++
 	s.count.Launches++
 	s.count.Rows += uint64(len(m.rows))
-	s.out.Launches = append(s.out.Launches, Launch{Model: mi, Seq: m.seq, Rows: m.rows})
+	s.count.Fed += uint64(m.fed)
+	s.out.Launches = append(s.out.Launches, Launch{
+		Model: mi, Seq: m.seq, Rows: m.rows, Fresh: m.fed, Context: m.context, Returned: m.returned,
+		WaitNs: m.waitNs, Pendings: m.pendings, PendingNs: m.pendingNs,
+	})
+	m.tally = tally{}
 	return true
 }
 
@@ -103,46 +110,102 @@ func (s *Scheduler) anyLong(mi int, page int32) bool {
 	return false
 }
 
+// takeAll adds the whole queue, or what pages allow: the case without a bound on rows and
+// tokens, which most launches are.
+func (s *Scheduler) takeAll(mi int) {
+	m := &s.models[mi]
+	for next := 0; ; next++ {
+		next = s.takeRun(m, mi, next)
+		if next == len(m.queue) {
+			return
+		}
+		s.takeSlot(m, mi, m.queue[next], math.MaxInt32)
+	}
+}
+
+// takeRun adds rows from queue[next] on, up to the first that needs more than this leaf
+// does: pages, or the account of a rebuilt seat. It returns that one's index.
+func (s *Scheduler) takeRun(m *model, mi, next int) int {
+	rows, t, now := m.rows, m.tally, s.now
+	queue, requests, seats, models := m.queue, s.requests, s.seats, len(s.models)
+	for ; next < len(queue); next++ {
+		slot := queue[next]
+		seat := &seats[int(slot)*models+mi]
+		r := &requests[slot]
+		if r.known > seat.room || seat.rebuild {
+			break
+		}
+		t.fed += int64(r.known - seat.kv)
+		t.context += int64(seat.kv)
+		t.waitNs += now - seat.since
+		rows = rows[:len(rows)+1]
+		row := &rows[len(rows)-1]
+		row.set(r, seat, slot, r.known-seat.kv)
+		row.Head = true
+		seat.state = seatRunning
+		if seat.returned {
+			seat.returned = false
+			t.returned++
+		}
+	}
+	m.rows = m.rows[:len(rows)] // the same array: only its length changes
+	m.tally = t
+	return next
+}
+
+// set writes all but Head. Rows are written in place, field by field: appending a literal of
+// this size costs twice as much.
+func (row *Row) set(r *request, seat *seat, slot, fresh int32) {
+	row.ID, row.Since, row.Slot, row.Gen = r.ID, seat.since, slot, r.gen
+	row.Start, row.Fresh, row.Returned = seat.kv, fresh, seat.returned
+}
+
 // take adds rows, up to rowsMax in all, whose fresh tokens number above low and up to high,
 // and returns what is left of the budget. A request whose pages do not fit stays (I2).
 func (s *Scheduler) take(mi int, budget int32, rowsMax int, low, high int32) int32 {
 	m := &s.models[mi]
-	page := int32(s.c.PageTokens)
 	for _, slot := range m.queue {
 		if len(m.rows) >= rowsMax || budget == 0 {
 			break
 		}
-		r := &s.requests[slot]
 		seat := s.seat(slot, mi)
-		fresh := r.known - seat.kv
+		fresh := s.requests[slot].known - seat.kv
 		if fresh <= low || fresh > high || seat.state != seatQueued {
 			continue
 		}
-		head := fresh <= budget
-		if !head {
-			if high == page {
-				break // short rows are not split
-			}
-			fresh = budget
+		if fresh > budget && high == int32(s.c.PageTokens) {
+			break // short rows are not split
 		}
-		if seat.kv+fresh > seat.pages*page && !s.grow(slot, seat, mi, seat.kv+fresh) {
-			continue // an older one behind it may take pages from younger ones
-		}
-		if seat.rebuild {
-			s.count.Recomputed += uint64(fresh)
-		}
-		s.count.Fed += uint64(fresh)
-		budget -= fresh
-		// Written in place, field by field: appending a literal of this size costs twice as much.
-		n := len(m.rows)
-		m.rows = m.rows[:n+1]
-		row := &m.rows[n]
-		row.ID, row.Since, row.Slot, row.Gen = r.id, seat.since, slot, r.gen
-		row.Start, row.Fresh, row.Head, row.Returned = seat.kv, fresh, head, seat.returned
-		seat.state = seatRunning
-		seat.returned = false
+		budget -= s.takeSlot(m, mi, slot, budget)
 	}
 	return budget
+}
+
+// takeSlot adds a row of at most budget tokens and returns their number; 0 if its pages do
+// not fit: an older request behind it may still take pages from younger ones.
+func (s *Scheduler) takeSlot(m *model, mi int, slot, budget int32) int32 {
+	r := &s.requests[slot]
+	seat := s.seat(slot, mi)
+	fresh := min(r.known-seat.kv, budget)
+	if seat.kv+fresh > seat.room && !s.grow(slot, seat, mi, seat.kv+fresh) {
+		return 0
+	}
+	if seat.rebuild {
+		s.count.Recomputed += uint64(fresh)
+	}
+	m.fed += int64(fresh)
+	m.context += int64(seat.kv)
+	m.waitNs += s.now - seat.since
+	m.rows = m.rows[:len(m.rows)+1]
+	row := &m.rows[len(m.rows)-1]
+	row.set(r, seat, slot, fresh)
+	row.Head = seat.kv+fresh == r.known
+	seat.state = seatRunning
+	if seat.returned {
+		seat.returned = false
+		m.returned++
+	}
+	return fresh
 }
 
 // compact removes from the queue what has been taken.

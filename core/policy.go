@@ -15,6 +15,7 @@ type Policy interface {
 }
 
 // Barrier marks a Policy that looks at all models, so that one Scheduler must own them all.
+// The results of launches that run together are taken when the last of them has ended.
 type Barrier interface{ Barrier() }
 
 // View is what a Policy may look at.

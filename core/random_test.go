@@ -189,7 +189,7 @@ func (c chooser) requests(w *world) {
 			}
 		}
 		w.submit(at, sub, ids...)
-		for c.pick(4) == 0 {
+		for range c.oneOf(0, 0, 0, 1, 2) {
 			reason := core.Reason(c.oneOf(0, int(core.ClientLeft), int(core.TimedOut), int(core.StopString)))
 			w.cancel(at+core.Time(c.pick(60))*ms/2, id, reason)
 		}

@@ -20,25 +20,29 @@ const (
 // nowhere is request.at of a request that is not queued or running at a model of this node.
 const nowhere = -1
 
+// request is the part of a slot that every turn touches: one cache line.
 type request struct {
-	id      uint64
-	state   State
-	known   int32 // tokens: prompt and committed, as far as this node knows
-	prompt  int32
-	limit   int32 // known is never above it
-	gen     uint32
-	models  uint32
-	at      int8 // model of this node where it is queued or running
-	phase   phase
-	drops   uint8 // drafts dropped since the last commit
-	entry   int8
-	told    bool // NewsAdmitted has come, or this node is the front
-	cancel  bool // NewsCancel has come: end it wherever it turns up
-	outcome Outcome
-	reason  Reason
+	Visit
+	known    int32 // tokens: prompt and committed, as far as this node knows
+	prompt   int32
+	limit    int32 // known is never above it
+	gen      uint32
+	at       int8 // model of this node where it is queued or running
+	phase    phase
+	drops    uint8 // drafts dropped since the last commit
+	entry    int8
+	told     bool // NewsAdmitted has come, or this node is the front
+	cancel   bool // NewsCancel has come: end it wherever it turns up
+	prefixed bool // details.prefix is not empty
+}
+
+// details is the rest of a slot.
+type details struct {
 	age     uint64 // order of admission
 	arrival Time
 	prefix  []uint64
+	outcome Outcome // with request.cancel
+	reason  Reason
 }
 
 type seatState uint8
@@ -52,11 +56,13 @@ const (
 
 // seat is a request's place at one model.
 type seat struct {
-	since    Time  // when it joined the queue
+	since    Time  // when it joined the queue; of a pending seat, when the request left
 	kv       int32 // tokens in KV
+	room     int32 // tokens that the pages hold
 	pages    int32
 	tail     int32 // last page
 	seen     int32 // tokens the model knew when the request last left it
+	dropped  int32 // drafts dropped here
 	state    seatState
 	returned bool // first row of this visit is still to come
 	rebuild  bool // its pages were taken away: what is fed next is recomputed
@@ -65,13 +71,28 @@ type seat struct {
 type model struct {
 	queue    []int32 // slots, oldest first
 	rows     []Row   // of the launch in flight
+	next     []int8  // verdicts on those rows
+	others   []int32 // rows that stay has left to rowDone
 	pool     pool
 	seq      uint64
 	rowsMax  int
 	owned    bool
 	busy     bool
+	ended    bool // busy, but its results are here: they wait for the other models (barrier)
+	failed   bool // with ended
+	results  []Result
 	reserved int // pages promised here, also for a model of another node
 	pages    int
+	tally
+}
+
+// tally is what Launch says of its rows in sum.
+type tally struct {
+	fed, context int64
+	returned     int
+	waitNs       Time
+	pendings     int
+	pendingNs    Time
 }
 
 // peer is another node. As far as the front knows, its slots hold the requests announced to
@@ -88,7 +109,9 @@ type Scheduler struct {
 	alg      Algorithm
 	policy   Policy
 	enter    Entry
+	receiver Receiver
 	requests []request
+	details  []details
 	seats    []seat // [slot*len(models) + model]
 	models   []model
 	byID     table
@@ -101,10 +124,10 @@ type Scheduler struct {
 	now      Time
 	wake     Time // Actions.Wake of the last turn
 	view     View
-	visit    Visit
 	out      *Actions
 	count    Counters
 	peers    []peer // the other nodes
+	barrier  bool   // the policy is a Barrier
 	forcing  bool   // the launch under way may take pages of any request that is away
 }
 
@@ -116,6 +139,7 @@ func New(c Config) (*Scheduler, error) {
 	s := &Scheduler{
 		c: c, alg: c.Algorithm, policy: c.Policy,
 		requests: make([]request, c.Requests),
+		details:  make([]details, c.Requests),
 		seats:    make([]seat, c.Requests*len(c.Models)),
 		models:   make([]model, len(c.Models)),
 		byID:     newTable(c.Requests),
@@ -124,9 +148,14 @@ func New(c Config) (*Scheduler, error) {
 		order:    make([]int32, 0, 4*c.Requests+16),
 	}
 	s.enter, _ = c.Algorithm.(Entry)
+	s.receiver, _ = c.Algorithm.(Receiver)
+	_, s.barrier = c.Policy.(Barrier)
 	s.view.s = s
 	for i := range c.Requests {
 		s.free = append(s.free, int32(c.Requests-1-i)) // slot 0 goes out first
+	}
+	if c.Node != 0 {
+		s.addPeer(0) // the front, even if it has no model
 	}
 	for i, m := range c.Models {
 		s.models[i] = model{rowsMax: m.RowsMax, owned: m.Node == c.Node, pages: m.Pages}
@@ -140,6 +169,11 @@ func New(c Config) (*Scheduler, error) {
 		s.models[i].pool = newPool(m.Pages)
 		s.models[i].queue = make([]int32, 0, c.Requests)
 		s.models[i].rows = make([]Row, 0, c.Requests)
+		s.models[i].next = make([]int8, c.Requests)
+		s.models[i].others = make([]int32, 0, c.Requests)
+		if s.barrier {
+			s.models[i].results = make([]Result, 0, c.Requests)
+		}
 	}
 	return s, nil
 }

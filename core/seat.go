@@ -18,6 +18,7 @@ func (s *Scheduler) grow(slot int32, seat *seat, m int, tokens int32) bool {
 		seat.tail = page
 		seat.pages++
 	}
+	seat.room = seat.pages * int32(s.c.PageTokens)
 	return true
 }
 
@@ -49,7 +50,7 @@ func (s *Scheduler) preemptible(victim, slot int32, m int) bool {
 	r := &s.requests[victim]
 	seat := s.seat(victim, m)
 	return r.phase == live && seat.pages > 0 && seat.state != seatRunning &&
-		(r.age > s.requests[slot].age || s.forcing && r.at == nowhere)
+		(s.details[victim].age > s.details[slot].age || s.forcing && r.at == nowhere)
 }
 
 // preempt takes the pages of the youngest preemptible request at m. What it had in KV there
@@ -60,13 +61,13 @@ func (s *Scheduler) preempt(slot int32, m int) {
 		if !s.preemptible(int32(i), slot, m) {
 			continue
 		}
-		if youngest < 0 || s.requests[i].age > s.requests[youngest].age {
+		if youngest < 0 || s.details[i].age > s.details[youngest].age {
 			youngest = int32(i)
 		}
 	}
 	seat := s.seat(youngest, m)
 	s.models[m].pool.release(seat.tail, seat.pages)
-	seat.pages, seat.tail, seat.kv = 0, noPage, 0
+	seat.room, seat.pages, seat.tail, seat.kv = 0, 0, noPage, 0
 	seat.rebuild = true
 	s.count.Preempted++
 }
@@ -75,12 +76,13 @@ func (s *Scheduler) preempt(slot int32, m int) {
 // one token is left to feed: the next one is sampled from it.
 func (s *Scheduler) adoptPrefix(slot int32, r *request, seat *seat, m int) {
 	p := &s.models[m].pool
-	count, tail := p.adopt(r.prefix, int(r.known-1)/s.c.PageTokens)
+	count, tail := p.adopt(s.details[slot].prefix, int(r.known-1)/s.c.PageTokens)
 	if count == 0 {
 		return
 	}
 	seat.pages, seat.tail = count, tail
 	seat.kv = count * int32(s.c.PageTokens)
+	seat.room = seat.kv
 	s.count.PrefixShared += uint64(seat.kv)
 	page := tail
 	for i := count - 1; i >= 0; i-- {
@@ -91,9 +93,10 @@ func (s *Scheduler) adoptPrefix(slot int32, r *request, seat *seat, m int) {
 
 // sharePrefix offers the prompt pages that this pass has filled. A page is shared only if
 // the one before it is, so that chains agree.
-func (s *Scheduler) sharePrefix(r *request, seat *seat, m *model, start int32) {
+func (s *Scheduler) sharePrefix(slot int32, seat *seat, m *model, start int32) {
+	prefix := s.details[slot].prefix
 	page := int32(s.c.PageTokens)
-	full := min(seat.kv/page, int32(len(r.prefix)))
+	full := min(seat.kv/page, int32(len(prefix)))
 	first := start / page
 	if full <= first {
 		return
@@ -102,5 +105,5 @@ func (s *Scheduler) sharePrefix(r *request, seat *seat, m *model, start int32) {
 	for i := seat.pages; i > full; i-- {
 		chain = m.pool.prev[chain]
 	}
-	m.pool.shareChain(chain, r.prefix[first:full])
+	m.pool.shareChain(chain, prefix[first:full])
 }

@@ -250,7 +250,9 @@ func (t *twin) come(r *twinRequest, m int) {
 	}
 	seat.returned = true
 	if t.c.Algorithm != nil && t.mask(r.sub) != 1<<m {
-		t.c.Algorithm.Receive(t.visitOf(r, m), r.known-seat.seen)
+		if receiver, ok := t.c.Algorithm.(core.Receiver); ok {
+			receiver.Receive(t.visitOf(r, m), r.known-seat.seen)
+		}
 	}
 	t.enqueue(r, m)
 }

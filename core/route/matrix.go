@@ -81,6 +81,3 @@ func (a Matrix) Route(v *core.Visit, r *core.Result) int {
 
 // Send keeps the token where the commit matrix says so.
 func (a Matrix) Send(v *core.Visit, _ *core.Result, peer int) bool { return a.keep[v.Model][peer] }
-
-// Receive accepts all tokens.
-func (Matrix) Receive(*core.Visit, int) {}

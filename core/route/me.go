@@ -93,6 +93,3 @@ func (a ME) weight(i int) float64 {
 
 // Send keeps every token.
 func (ME) Send(*core.Visit, *core.Result, int) bool { return true }
-
-// Receive accepts all tokens.
-func (ME) Receive(*core.Visit, int) {}

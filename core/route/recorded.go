@@ -11,6 +11,3 @@ func (Recorded) Route(_ *core.Visit, r *core.Result) int { return int(r.Next) }
 
 // Send keeps the token unless the record dropped it.
 func (Recorded) Send(_ *core.Visit, r *core.Result, _ int) bool { return !r.Drop }
-
-// Receive accepts all tokens.
-func (Recorded) Receive(*core.Visit, int) {}

@@ -20,12 +20,11 @@ type judged struct{}
 // included, on the way there.
 func (judged) Send(v *core.Visit, _ *core.Result, _ int) bool { return v.Model == large }
 
-// Receive accepts all tokens.
-func (judged) Receive(*core.Visit, int) {}
-
-func to(large_ bool) int {
-	if large_ {
-		return large
+// to is branch-free: verdicts are what a processor cannot predict.
+func to(unsure bool) int {
+	model := small
+	if unsure {
+		model = large
 	}
-	return small
+	return model
 }

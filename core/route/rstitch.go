@@ -15,6 +15,3 @@ func (a RStitch) Route(_ *core.Visit, r *core.Result) int { return to(r.Entropy 
 // Send drops the unsure token of the small model and keeps the sure one of the large model.
 // Dropping that too, as the pseudo-code read literally does, can go in circles for ever.
 func (RStitch) Send(v *core.Visit, _ *core.Result, _ int) bool { return v.Model == large }
-
-// Receive accepts all tokens.
-func (RStitch) Receive(*core.Visit, int) {}
