@@ -102,21 +102,20 @@ func (m *Modulated) Stationary() []float64 { return append([]float64(nil), m.sta
 // Fill implements Source. Request.Scratch remembers the chain: the positions walked so far and
 // the state at the last of them.
 func (m *Modulated) Fill(model int, rows []core.Row, requests []Request, results []core.Result) {
+	results = results[:len(rows)]
 	for i := range rows {
-		row := &rows[i]
+		row, result := &rows[i], &results[i]
+		*result = core.Result{}
 		if !row.Head {
-			results[i] = core.Result{}
 			continue
 		}
 		request := &requests[row.Slot]
 		position := request.position(row)
 		state := m.walk(request, uint64(position))
 		hash := request.Key.At(uint32(position), uint32(model), keyed.Route)
-		score := 0.0
-		if m.route[state].Hit(hash) {
-			score = 1
-		}
-		results[i] = core.Result{Score: score, Draw: keyed.Float(hash), EOS: request.endsAt(position)}
+		result.Score = float64(bit(m.route[state].Hit(hash)))
+		result.Draw = keyed.Float(hash)
+		result.EOS = request.endsAt(position)
 	}
 }
 
@@ -150,9 +149,11 @@ func (m *Modulated) walk(request *Request, position uint64) uint64 {
 	return state
 }
 
+// bit is a number instead of a branch that nobody could predict.
 func bit(b bool) uint64 {
+	var n uint64
 	if b {
-		return 1
+		n = 1
 	}
-	return 0
+	return n
 }

@@ -15,10 +15,11 @@ type Uniform struct{}
 
 // Fill implements Source.
 func (Uniform) Fill(model int, rows []core.Row, requests []Request, results []core.Result) {
+	results = results[:len(rows)]
 	for i := range rows {
-		row := &rows[i]
+		row, result := &rows[i], &results[i]
+		*result = core.Result{}
 		if !row.Head {
-			results[i] = core.Result{}
 			continue
 		}
 		request := &requests[row.Slot]
