@@ -1,0 +1,264 @@
+package result
+
+import (
+	"fmt"
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"tokenrouter/plots"
+)
+
+// Draw writes every figure of a summary into a folder, as PNG and SVG, and returns their paths.
+func Draw(dir string, s *Summary) ([]string, error) {
+	var files []string
+	for i := range s.Figures {
+		f := &s.Figures[i]
+		figure, err := s.figure(f)
+		if err != nil {
+			return files, fmt.Errorf("figure %s: %w", f.Name, err)
+		}
+		if err := figure.Write(dir, f.Name); err != nil {
+			return files, err
+		}
+		files = append(files, filepath.Join(dir, f.Name+".png"), filepath.Join(dir, f.Name+".svg"))
+	}
+	return files, nil
+}
+
+func (s *Summary) figure(f *Figure) (*plots.Figure, error) {
+	switch f.Kind {
+	case "threshold":
+		return s.threshold(f)
+	case "schedules":
+		return s.schedules(f)
+	case "throughput-speed":
+		return s.throughputSpeed(f)
+	case "line":
+		return s.line(f)
+	default:
+		return nil, fmt.Errorf("kind %q, want threshold, schedules, throughput-speed or line", f.Kind)
+	}
+}
+
+// series collects points of one line.
+type series struct {
+	plots.Series
+	intervals bool
+}
+
+func (s *series) add(x, y, half float64) {
+	s.X, s.Y = append(s.X, x), append(s.Y, y)
+	s.Low, s.High = append(s.Low, y-half), append(s.High, y+half)
+	s.intervals = s.intervals || !math.IsNaN(half)
+}
+
+// plot is the series for package plots; without any interval it has none.
+func (s *series) plot() plots.Series {
+	out := s.Series
+	if !s.intervals {
+		out.Low, out.High = nil, nil
+	}
+	return out
+}
+
+func (s *Summary) threshold(f *Figure) (*plots.Figure, error) {
+	data := plots.ThresholdData{Title: f.Title}
+	for _, n := range s.concurrencies() {
+		var predicted, simulated, measured series
+		simulated.Name = "simulated"
+		if s.Replicates > 1 {
+			simulated.Name = "simulated, 95 % interval"
+		}
+		for i := range s.Rows {
+			r := &s.Rows[i]
+			if r.Concurrency != n || len(r.Thresholds) == 0 {
+				continue
+			}
+			x := float64(r.Thresholds[len(r.Thresholds)-1])
+			y, half := s.Value(r, "throughput_tok_s")
+			simulated.add(x, y, half)
+			y, _ = s.Value(r, "predicted_tok_s")
+			predicted.add(x, y, math.NaN())
+			for k := range s.References {
+				if s.References[k].Metric != "throughput_tok_s" {
+					continue
+				}
+				measured.Name = s.References[k].Name
+				if v, ok := s.References[k].at(r); ok {
+					measured.add(x, v, math.NaN())
+				}
+			}
+		}
+		data.Panels = append(data.Panels, plots.ThresholdPanel{Concurrency: n,
+			Predicted: predicted.plot(), Simulated: simulated.plot(), Measured: measured.plot()})
+	}
+	return plots.Threshold(data)
+}
+
+func (s *Summary) concurrencies() []int {
+	var out []int
+	for i := range s.Rows {
+		if n := s.Rows[i].Concurrency; !slices.Contains(out, n) {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+func (s *Summary) throughputSpeed(f *Figure) (*plots.Figure, error) {
+	data := plots.ThroughputSpeedData{Title: f.Title}
+	for i := range s.Rows {
+		r := &s.Rows[i]
+		at := slices.IndexFunc(data.Curves, func(c plots.SpeedCurve) bool { return c.Policy == policyName(r.Policy) })
+		if at < 0 {
+			at = len(data.Curves)
+			data.Curves = append(data.Curves, plots.SpeedCurve{Policy: policyName(r.Policy)})
+		}
+		c := &data.Curves[at]
+		speed, _ := s.Value(r, "user_speed_tok_s")
+		rate, half := s.Value(r, "throughput_tok_s")
+		c.Concurrency = append(c.Concurrency, r.Concurrency)
+		c.Speed, c.Throughput = append(c.Speed, speed), append(c.Throughput, rate)
+		c.ThroughputLow = append(c.ThroughputLow, rate-half)
+		c.ThroughputHigh = append(c.ThroughputHigh, rate+half)
+	}
+	return plots.ThroughputSpeed(data)
+}
+
+// policyName is the name of a policy in figures.
+func policyName(policy string) string {
+	if policy == "eager" {
+		return "eager"
+	}
+	return policy
+}
+
+func (s *Summary) line(f *Figure) (*plots.Figure, error) {
+	data := plots.SweepData{Title: f.Title, X: plots.Axis{Label: f.XLabel, Log: f.LogX},
+		Y: plots.Axis{Label: f.YLabel, Log: f.LogY}}
+	if data.X.Label == "" {
+		data.X.Label = axisLabel(f.X)
+	}
+	if data.Y.Label == "" {
+		data.Y.Label = s.metricLabel(f.Y)
+	}
+	var names []string
+	lines := make(map[string]*series)
+	add := func(name string, x, y, half float64) {
+		if lines[name] == nil {
+			names, lines[name] = append(names, name), &series{Series: plots.Series{Name: name}}
+		}
+		lines[name].add(x, y, half)
+	}
+	for i := range s.Rows {
+		r := &s.Rows[i]
+		var parts []string
+		for _, axis := range f.By {
+			if axis == "policy" {
+				parts = append(parts, policyName(r.Policy))
+			} else {
+				parts = append(parts, axisSymbol(axis)+" = "+r.Text(axis))
+			}
+		}
+		name := strings.Join(parts, ", ")
+		if name == "" {
+			name = "simulated"
+		}
+		y, half := s.Value(r, f.Y)
+		add(name, r.Number(f.X), y, half)
+		if f.Predicted {
+			y, _ := s.Value(r, "predicted_tok_s")
+			add(name+", predicted", r.Number(f.X), y, math.NaN())
+		}
+		for k := range s.References {
+			if v, ok := s.References[k].at(r); ok && s.References[k].Metric == f.Y {
+				add(s.References[k].Name, r.Number(f.X), v, math.NaN())
+			}
+		}
+	}
+	for _, name := range names {
+		data.Series = append(data.Series, lines[name].plot())
+	}
+	return plots.Sweep(data)
+}
+
+var axisLabels = map[string]string{
+	"concurrency": "requests in flight, N", "rate": "arrivals (1/s)", "p": "routing probability, p",
+	"variation": "coefficient of variation of the gaps", "latency_scale": "scale of step times",
+	"host_handoff": "host time a hand-off (ms)", "pages": "KV pages", "token_budget": "token budget",
+	"prompt_tokens": "prompt (tokens)", "output_tokens": "output (tokens)", "max_wait": "longest wait (ms)",
+}
+
+func axisLabel(axis string) string {
+	if label, ok := axisLabels[axis]; ok {
+		return label
+	}
+	return axis
+}
+
+func axisSymbol(axis string) string {
+	switch axis {
+	case "concurrency":
+		return "N"
+	case "thresholds":
+		return "B"
+	default:
+		return axis
+	}
+}
+
+func (s *Summary) metricLabel(metric string) string {
+	at := slices.IndexFunc(s.Metrics, func(m Metric) bool { return m.Name == metric })
+	if at < 0 || s.Metrics[at].Unit == "1" {
+		return strings.ReplaceAll(metric, "_", " ")
+	}
+	unit := s.Metrics[at].Unit
+	suffix := "_" + strings.ReplaceAll(unit, "/", "_")
+	return fmt.Sprintf("%s (%s)", strings.ReplaceAll(strings.TrimSuffix(metric, suffix), "_", " "), unit)
+}
+
+func (s *Summary) schedules(f *Figure) (*plots.Figure, error) {
+	data := plots.SchedulesData{Title: f.Title, TimeLabel: f.TimeLabel, Models: s.Models}
+	unit := float64(f.TimeUnit)
+	var ids []uint64
+	for _, t := range s.Timelines {
+		for _, l := range t.Launches {
+			ids = append(ids, l.IDs...)
+		}
+	}
+	slices.Sort(ids)
+	ids = slices.Compact(ids)
+	for i := range ids {
+		data.Requests = append(data.Requests, fmt.Sprintf("R%d", i+1))
+	}
+	for i := range s.Rows {
+		r := &s.Rows[i]
+		at := slices.IndexFunc(s.Timelines, func(t Timeline) bool { return t.Point == r.Point })
+		if at < 0 {
+			continue
+		}
+		meanMs, _ := s.Value(r, "latency_mean_ms")
+		schedule := plots.Schedule{Policy: policyName(r.Policy), MeanLatency: meanMs * 1e6 / unit}
+		for _, l := range s.Timelines[at].Launches {
+			launch := plots.Launch{Model: l.Model, Start: float64(l.StartNs) / unit, End: float64(l.EndNs) / unit}
+			for k, id := range l.IDs {
+				request, _ := slices.BinarySearch(ids, id)
+				launch.Requests = append(launch.Requests, request)
+				if k < len(l.SinceNs) && l.SinceNs[k] < l.StartNs {
+					schedule.Waits = append(schedule.Waits, plots.Wait{Model: l.Model, Request: request,
+						From: float64(l.SinceNs[k]) / unit, To: launch.Start})
+				}
+			}
+			schedule.Launches = append(schedule.Launches, launch)
+		}
+		for _, e := range s.Timelines[at].Ends {
+			request, _ := slices.BinarySearch(ids, e.ID)
+			schedule.Finishes = append(schedule.Finishes,
+				plots.Finish{Model: e.Model, Request: request, At: float64(e.AtNs) / unit})
+		}
+		data.Schedules = append(data.Schedules, schedule)
+	}
+	return plots.Schedules(data)
+}

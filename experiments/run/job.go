@@ -1,0 +1,206 @@
+package run
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+
+	"tokenrouter/core"
+	"tokenrouter/core/meter"
+	"tokenrouter/experiments/result"
+	"tokenrouter/experiments/spec"
+	"tokenrouter/sim"
+)
+
+// job is a point in a replicate.
+type job struct {
+	point     *spec.Point
+	replicate int
+}
+
+// name is that of its files: it depends on the point's values, not on its place in the sweep.
+func (j job) name() string {
+	sum := sha256.Sum256([]byte(j.point.Key))
+	return fmt.Sprintf("%s-%d", hex.EncodeToString(sum[:8]), j.replicate)
+}
+
+// part is a finished job on disk.
+type part struct {
+	Spec       string             `json:"spec_sha256"`
+	Point      string             `json:"point"`
+	Replicate  int                `json:"replicate"`
+	Seed       uint64             `json:"seed"`
+	Thresholds []int              `json:"thresholds"`
+	Values     map[string]float64 `json:"values"`
+	Warnings   []string           `json:"warnings"`
+	Timeline   *result.Timeline   `json:"timeline,omitempty"`
+}
+
+// runner runs the jobs of one spec into one folder.
+type runner struct {
+	spec    *spec.Spec
+	dir     string
+	plans   *planner
+	metrics []result.Metric
+	watch   bool // some figure needs timelines
+}
+
+func (r *runner) parts() string { return filepath.Join(r.dir, "parts") }
+
+func (r *runner) partPath(j job) string { return filepath.Join(r.parts(), j.name()+".json") }
+
+func (r *runner) requestsPath(j job) string { return filepath.Join(r.parts(), j.name()+".parquet") }
+
+// do runs a job and writes its part.
+func (r *runner) do(ctx context.Context, j job) error {
+	if err := r.simulate(ctx, j); err != nil {
+		return fmt.Errorf("%s, replicate %d: %w", j.point.Key, j.replicate, err)
+	}
+	return nil
+}
+
+func (r *runner) simulate(ctx context.Context, j job) (err error) {
+	p, seed := j.point, r.spec.WorldSeed(j.point, j.replicate)
+	policy, set, err := r.plans.policy(ctx, p)
+	if err != nil {
+		return err
+	}
+	predicted, note, err := r.plans.predict(ctx, p)
+	if err != nil {
+		return err
+	}
+	c, mc, err := world(p, policy, seed)
+	if err != nil {
+		return err
+	}
+	var counts tally
+	var requests *result.RequestWriter
+	if r.spec.Requests {
+		working := r.requestsPath(j) + ".part"
+		if requests, err = result.NewRequestWriter(working); err != nil {
+			return err
+		}
+		defer func() {
+			if err = errors.Join(err, requests.Close()); err == nil {
+				err = r.publish(j, working)
+			} else {
+				err = errors.Join(err, os.Remove(working))
+			}
+		}()
+	}
+	mc.OnRequest = func(m *meter.Request) {
+		counts.note(m)
+		if requests != nil {
+			requests.Add(requestRow(j, seed, m))
+		}
+	}
+	c.Meter = meter.New(mc)
+	var timeline *recorder
+	if r.watch && j.replicate == 0 {
+		timeline = newRecorder(p)
+		c.Observe = timeline.observe
+	}
+	out, err := sim.Run(ctx, c)
+	if err != nil {
+		return err
+	}
+	s := c.Meter.Summary()
+	done := part{
+		Spec: r.spec.Hash, Point: p.Key, Replicate: j.replicate, Seed: seed, Thresholds: set,
+		Values: values(p, &s, &out, &counts, predicted), Warnings: warnings(p, &s, &out, note),
+	}
+	if timeline != nil {
+		done.Timeline = &timeline.timeline
+	}
+	text, err := json.Marshal(done)
+	if err != nil {
+		return err
+	}
+	return r.stage(j, text)
+}
+
+// stage writes the part; with requests it waits for their file, which must be there first.
+func (r *runner) stage(j job, text []byte) error {
+	if r.spec.Requests {
+		return result.WriteFile(r.partPath(j)+".staged", text)
+	}
+	return result.WriteFile(r.partPath(j), text)
+}
+
+// publish makes the request file and then the part visible. Only a part counts as a finished job.
+func (r *runner) publish(j job, working string) error {
+	if err := os.Rename(working, r.requestsPath(j)); err != nil {
+		return err
+	}
+	return os.Rename(r.partPath(j)+".staged", r.partPath(j))
+}
+
+func (t *tally) note(m *meter.Request) {
+	if m.Outcome == core.Finished && !m.InWarmup && m.First >= 0 {
+		t.servedNs += m.Left - m.Arrival
+		t.tokens += int64(m.Tokens)
+	}
+}
+
+func requestRow(j job, seed uint64, m *meter.Request) result.RequestRow {
+	known := func(ns core.Time) *int64 {
+		if ns < 0 {
+			return nil
+		}
+		return &ns
+	}
+	return result.RequestRow{
+		Point: j.point.Key, Replicate: int32(j.replicate), Seed: seed, ID: m.ID,
+		ArrivalNs: known(m.Arrival), AdmittedNs: known(m.Admitted), FirstNs: known(m.First), LeftNs: m.Left,
+		Tokens: m.Tokens, ByLast: m.ByLast, Dropped: m.Dropped,
+		Outcome: m.Outcome.String(), Reason: m.Reason.String(), Warmup: m.InWarmup,
+	}
+}
+
+// load reads a finished job; ok is false if there is none. A damaged part, or one of another spec, is an
+// error.
+func (r *runner) load(j job) (row result.Row, timeline *result.Timeline, ok bool, err error) {
+	text, err := os.ReadFile(r.partPath(j))
+	if errors.Is(err, os.ErrNotExist) {
+		return result.Row{}, nil, false, nil
+	}
+	if err != nil {
+		return result.Row{}, nil, false, err
+	}
+	var d part
+	if err := json.Unmarshal(text, &d); err != nil {
+		return result.Row{}, nil, false, fmt.Errorf("part %s: damaged: %w", r.partPath(j), err)
+	}
+	if d.Spec != r.spec.Hash || d.Point != j.point.Key || d.Replicate != j.replicate {
+		return result.Row{}, nil, false, fmt.Errorf("part %s: is of spec %.12s, point %q, replicate %d;"+
+			" want spec %.12s, point %q, replicate %d", r.partPath(j), d.Spec, d.Point, d.Replicate,
+			r.spec.Hash, j.point.Key, j.replicate)
+	}
+	return r.row(j, &d), d.Timeline, true, nil
+}
+
+func (r *runner) row(j job, d *part) result.Row {
+	row := result.Row{
+		Point: d.Point, Policy: j.point.Policy.Kind, Concurrency: j.point.Concurrency, Thresholds: d.Thresholds,
+		Replicate: d.Replicate, Seed: d.Seed, Replicates: 1, Warnings: d.Warnings,
+	}
+	for _, v := range j.point.Values {
+		if v.Axis != "policy" && v.Axis != "concurrency" && v.Axis != "thresholds" {
+			row.Axes = append(row.Axes, result.Place(v))
+		}
+	}
+	for _, m := range r.metrics {
+		v, ok := d.Values[m.Name]
+		if !ok {
+			v = math.NaN()
+		}
+		row.Values = append(row.Values, v)
+	}
+	return row
+}

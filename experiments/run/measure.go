@@ -1,0 +1,132 @@
+package run
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"tokenrouter/core"
+	"tokenrouter/core/meter"
+	"tokenrouter/experiments/result"
+	"tokenrouter/experiments/spec"
+	"tokenrouter/sim"
+)
+
+// tally is what a job counts beyond the meter.
+type tally struct {
+	servedNs int64 // sum of the latencies of finished requests of the window
+	tokens   int64 // of those requests
+}
+
+// values are the metrics of a job by name. A metric that is absent was not there to be measured.
+func values(p *spec.Point, s *meter.Summary, r *sim.Result, t *tally, predicted float64) map[string]float64 {
+	v := map[string]float64{
+		"window_s": float64(s.ClosedNs-s.OpenedNs) / 1e9, "served_s": float64(t.servedNs) / 1e9,
+		"tokens": float64(s.Committed), "tokens_total": float64(s.Total),
+		"requests_finished": float64(s.Finished), "requests_rejected": float64(s.Rejected),
+		"requests_cancelled": float64(s.Cancelled), "requests_failed": float64(s.Failed),
+		"requests_warmup": float64(s.Warmups), "requests_open": float64(r.Live),
+	}
+	if s.ClosedNs > s.OpenedNs {
+		v["throughput_tok_s"], v["goodput_tok_s"] = s.ThroughputTokS, s.GoodputTokS
+	}
+	if t.servedNs > 0 {
+		v["user_speed_tok_s"] = float64(t.tokens) * 1e9 / float64(t.servedNs)
+	}
+	if !math.IsNaN(predicted) {
+		v["predicted_tok_s"] = predicted
+		if measured, ok := v["throughput_tok_s"]; ok {
+			v["predicted_error"] = measured/predicted - 1
+		}
+	}
+	for name, stats := range distributions(s) {
+		v[name+"_n"] = 0
+		if stats == nil {
+			continue
+		}
+		v[name+"_mean_ms"], v[name+"_n"] = stats.Mean/1e6, float64(stats.Count)
+		for p, ns := range map[string]int64{"p50": stats.P50, "p90": stats.P90, "p95": stats.P95, "p99": stats.P99} {
+			v[name+"_"+p+"_ms"] = float64(ns) / 1e6
+		}
+	}
+	counts := total(r.Counters)
+	v["drafts_dropped"], v["handoffs"] = float64(counts.Dropped), float64(counts.Handoffs)
+	v["preempted"], v["recomputed_tokens"] = float64(counts.Preempted), float64(counts.Recomputed)
+	v["prefix_tokens"] = float64(counts.PrefixShared)
+	for i, m := range s.Models {
+		modelValues(v, result.Slug(p.Models[i].Name)+"_", &m, s)
+	}
+	return v
+}
+
+func modelValues(v map[string]float64, prefix string, m *meter.ModelSummary, s *meter.Summary) {
+	v[prefix+"launches"], v[prefix+"rows"] = float64(m.Launches), float64(m.Rows)
+	v[prefix+"pages_peak"] = float64(m.PagesMax)
+	if s.Committed > 0 {
+		v[prefix+"share"] = m.Share
+	}
+	if s.ClosedNs > s.OpenedNs {
+		v[prefix+"utilisation"] = m.Utilisation
+	}
+	if m.Launches > 0 {
+		v[prefix+"batch_mean"], v[prefix+"queue_mean_ms"] = m.BatchMean, m.QueueMeanNs/1e6
+		v[prefix+"pending_mean_ms"] = m.PendMeanNs / 1e6
+	}
+}
+
+func distributions(s *meter.Summary) map[string]*meter.Stats {
+	return map[string]*meter.Stats{
+		"latency": s.Latency, "ttft": s.TTFT, "gap": s.Gap, "tpot": s.TPOT, "admission": s.Admission,
+	}
+}
+
+// total adds the counters of all nodes.
+func total(nodes []core.Counters) core.Counters {
+	var sum core.Counters
+	for _, c := range nodes {
+		sum.Dropped += c.Dropped
+		sum.Handoffs += c.Handoffs
+		sum.Preempted += c.Preempted
+		sum.Recomputed += c.Recomputed
+		sum.PrefixShared += c.PrefixShared
+		sum.Unstalled += c.Unstalled
+	}
+	return sum
+}
+
+// warnings says what a reader of the row must know.
+func warnings(p *spec.Point, s *meter.Summary, r *sim.Result, note string) []string {
+	var out []string
+	if note != "" {
+		out = append(out, note)
+	}
+	for i := range r.Tallies {
+		if w := r.Tallies[i].Warning(p.Models[i].Name, p.Models[i].Latency); w != "" {
+			out = append(out, w)
+		}
+	}
+	if s.ClosedNs == s.OpenedNs {
+		out = append(out, "nothing was measured: fewer requests left than warmup_requests, or no token was committed")
+	}
+	if n := total(r.Counters).Unstalled; n > 0 {
+		out = append(out, fmt.Sprintf("%d launches that the policy did not want, or the run would have stalled", n))
+	}
+	var thin []string
+	all := distributions(s)
+	for _, name := range []string{"latency", "ttft", "gap", "tpot"} {
+		if stats := all[name]; stats != nil {
+			switch {
+			case !stats.P90Reliable:
+				thin = append(thin, name+" p90, p95 and p99")
+			case !stats.P95Reliable:
+				thin = append(thin, name+" p95 and p99")
+			case !stats.P99Reliable:
+				thin = append(thin, name+" p99")
+			}
+		}
+	}
+	if len(thin) > 0 {
+		out = append(out, "tails that rest on fewer than 10 values beyond them: "+strings.Join(thin, ", "))
+	}
+	return out
+}

@@ -1,0 +1,187 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+
+	"tokenrouter/core"
+	"tokenrouter/core/chain"
+	"tokenrouter/experiments/spec"
+)
+
+// chainOptions let a chain that is too large take a coarser quantum, which is then reported.
+var chainOptions = chain.Options{Coarsen: true, MaxStates: 1 << 20, MaxTransitions: 1 << 25}
+
+// Chain is the throughput model of a point. It fails where the chain does not describe it.
+func Chain(p *spec.Point) (chain.Model, error) {
+	if why := p.Unpredictable(); why != "" {
+		return chain.Model{}, fmt.Errorf("the chain does not describe the point: %s", why)
+	}
+	m := chain.Model{Routing: p.Routing, Commit: p.Commit}
+	for i, model := range p.Models {
+		step := chain.Table(model.ByRows...)
+		if slices.Max(model.ByRows) == slices.Min(model.ByRows) {
+			step = chain.Constant(model.ByRows[0])
+		}
+		m.Step = append(m.Step, step)
+		if p.Routing[0][i] == 1 {
+			m.Start = i // all requests are there from the second token on
+		}
+	}
+	return m, nil
+}
+
+// planner finds thresholds and predictions, each once.
+type planner struct {
+	lock  sync.Mutex
+	known map[string]*planned
+}
+
+type planned struct {
+	once  sync.Once
+	table [][]int
+	rate  float64 // tok/s; NaN if the chain does not describe the point
+	note  string
+	err   error
+}
+
+func newPlanner() *planner { return &planner{known: make(map[string]*planned)} }
+
+func (q *planner) entry(key string) *planned {
+	q.lock.Lock()
+	defer q.lock.Unlock()
+	if q.known[key] == nil {
+		q.known[key] = &planned{}
+	}
+	return q.known[key]
+}
+
+// thresholds is the table in force at a point, for N = 1, 2, ...; nil for a policy without.
+func (q *planner) thresholds(ctx context.Context, p *spec.Point) ([][]int, error) {
+	if !p.Policy.Planned {
+		return p.Policy.Table, nil
+	}
+	m, err := Chain(p)
+	if err != nil {
+		return nil, err
+	}
+	var table [][]int
+	for n := 1; n <= p.Concurrency; n++ {
+		e := q.entry(fmt.Sprintf("plan %d %v %v", n, p.Policy.Hold, m))
+		e.once.Do(func() {
+			var best []int
+			best, e.err = plan(ctx, m, n, p)
+			e.table = [][]int{best}
+		})
+		if e.err != nil {
+			return nil, fmt.Errorf("thresholds planned for N = %d: %w", n, e.err)
+		}
+		table = append(table, e.table[0])
+	}
+	return table, nil
+}
+
+// plan is the best feasible set at n. Thresholds that are held count as much less as a small n needs.
+func plan(ctx context.Context, m chain.Model, n int, p *spec.Point) ([]int, error) {
+	held := make([]int, len(p.Policy.Hold))
+	for i, b := range p.Policy.Hold {
+		held[i] = max(b, 1)
+	}
+	t, err := core.FixedThresholds(held, p.Concurrency)
+	if err != nil {
+		return nil, err
+	}
+	hold := make([]int, len(held))
+	for i, b := range p.Policy.Hold {
+		if b > 0 {
+			hold[i] = t.At(n, i)
+		}
+	}
+	found, err := chain.Search(ctx, m, n, hold, chain.SearchOptions{Options: chainOptions})
+	if err != nil {
+		return nil, err
+	}
+	return found.Points[found.Best].Thresholds, nil
+}
+
+// predict is the throughput of a point by the chain, tok/s; NaN where it does not apply. The note is a
+// warning, or empty.
+func (q *planner) predict(ctx context.Context, p *spec.Point) (rate float64, note string, err error) {
+	set, ok, err := q.steadySet(ctx, p)
+	if err != nil || !ok {
+		return math.NaN(), "", err
+	}
+	e := q.entry("predict " + p.Key)
+	e.once.Do(func() {
+		e.rate = math.NaN()
+		m, err := Chain(p)
+		if err != nil {
+			return
+		}
+		solution, err := m.Solve(p.Concurrency, set, chainOptions)
+		if err != nil {
+			e.note = "not predicted: " + err.Error()
+			return
+		}
+		e.rate = solution.ThroughputTokS
+		for _, r := range solution.Rounding {
+			if r.Relative != 0 {
+				e.note = fmt.Sprintf("predicted with step times rounded to %d ns, which costs %.3g %% of one"+
+					" request's throughput", solution.QuantumNs, -100*solution.RoundingCost)
+			}
+		}
+	})
+	return e.rate, e.note, nil
+}
+
+// steadySet is the threshold set of the steady state, if the chain describes the point.
+func (q *planner) steadySet(ctx context.Context, p *spec.Point) (set []int, ok bool, err error) {
+	if p.Unpredictable() != "" || !p.Workload.Closed() || p.Budget > 0 || p.Policy.MaxWaitNs > 0 {
+		return nil, false, nil
+	}
+	need := (p.ContextMax + p.PageTokens - 1) / p.PageTokens
+	for _, m := range p.Models {
+		if m.Pages < need*p.Concurrency {
+			return nil, false, nil // the pool may hold N down
+		}
+	}
+	switch p.Policy.Kind {
+	case "eager":
+		return slices.Repeat([]int{1}, len(p.Models)), true, nil
+	case "delayed":
+		table, err := q.thresholds(ctx, p)
+		if err != nil {
+			return nil, false, err
+		}
+		return table[p.Concurrency-1], true, nil
+	default:
+		return nil, false, nil // a barrier is another chain
+	}
+}
+
+// policy is the core's policy of a point, and the set in force at its concurrency; nil for none.
+func (q *planner) policy(ctx context.Context, p *spec.Point) (core.Policy, []int, error) {
+	switch p.Policy.Kind {
+	case "step-sync":
+		return core.StepSync{}, nil, nil
+	case "model-sync":
+		return core.ModelSync{}, nil, nil
+	case "eager":
+		return core.Eager{}, slices.Repeat([]int{1}, len(p.Models)), nil
+	case "delayed":
+		table, err := q.thresholds(ctx, p)
+		if err != nil {
+			return nil, nil, err
+		}
+		t, err := core.TableThresholds(table)
+		if err != nil {
+			return nil, nil, err
+		}
+		return core.Delayed{Thresholds: t, MaxWait: p.Policy.MaxWaitNs}, t.Row(p.Concurrency), nil
+	default:
+		panic("run: policy of kind " + p.Policy.Kind)
+	}
+}

@@ -1,0 +1,82 @@
+package run
+
+import (
+	"fmt"
+
+	"tokenrouter/core"
+	"tokenrouter/core/meter"
+	"tokenrouter/experiments/spec"
+	"tokenrouter/sim"
+	"tokenrouter/sim/latency"
+	"tokenrouter/sim/outcome"
+)
+
+// system is the core's configuration of a point.
+func system(p *spec.Point, policy core.Policy) core.Config {
+	c := core.Config{
+		Algorithm: p.Algorithm, Policy: policy, Admission: p.Admission,
+		Requests: p.Concurrency + p.Queue, LiveMax: p.Concurrency,
+		ContextMax: p.ContextMax, PageTokens: p.PageTokens, TokenBudget: p.Budget,
+	}
+	nodes := 1
+	for _, m := range p.Models {
+		c.Models = append(c.Models, core.Model{Name: m.Name, Node: m.Node, Pages: m.Pages, RowsMax: m.RowsMax})
+		nodes = max(nodes, m.Node+1)
+	}
+	if least := 4 * p.Concurrency; p.Workload.Closed() || nodes > 1 {
+		c.Requests = max(c.Requests, least)
+	}
+	return c
+}
+
+// world is the simulator's configuration of a point under a seed. The meter is left to the caller.
+func world(p *spec.Point, policy core.Policy, seed uint64) (sim.Config, meter.Config, error) {
+	c := sim.Config{
+		Core: system(p, policy), Closed: p.Workload.Closed(), Seed: seed,
+		Until: p.Workload.UntilNs, Steady: p.Workload.Steady, Outcome: p.Outcome,
+		Link: func(from, to int) latency.Link { return p.Links[[2]int{from, to}] },
+	}
+	if p.Paths != nil {
+		c.Outcome = recorded(p.Paths)
+	}
+	nodes := 1
+	for _, m := range p.Models {
+		c.Latency = append(c.Latency, m.Latency)
+		nodes = max(nodes, m.Node+1)
+	}
+	requests, err := p.Workload.Source(seed)
+	if err != nil {
+		return sim.Config{}, meter.Config{}, fmt.Errorf("workload: %w", err)
+	}
+	c.Workload = requests
+	return c, meter.Config{
+		Models: len(p.Models), Slots: c.Core.Requests, Nodes: nodes,
+		WarmupRequests: p.Workload.WarmupRequests,
+		GoodTTFT:       p.Workload.GoodTTFT, GoodTPOT: p.Workload.GoodTPOT,
+	}, nil
+}
+
+// recorded gives requests 0, 1, ... the tokens of their paths: the model that makes each.
+type recorded [][]int
+
+// Fill implements outcome.Source.
+func (r recorded) Fill(model int, rows []core.Row, requests []outcome.Request, results []core.Result) {
+	for i := range rows {
+		row := &rows[i]
+		results[i] = core.Result{}
+		if !row.Head {
+			continue
+		}
+		request := &requests[row.Slot]
+		path := r[request.ID]
+		position := int(row.Start + row.Fresh - request.PromptTokens)
+		if position+1 < len(path) {
+			results[i].Next = uint8(path[position+1])
+			continue
+		}
+		results[i].Next, results[i].EOS = uint8(model), true
+	}
+}
+
+// Err is always nil: the spec has checked the paths.
+func (recorded) Err() error { return nil }
