@@ -319,7 +319,9 @@ func (w *world) launch(n *node, l *core.Launch, t core.Time) error {
 	m := l.Model
 	ns := w.constant[m]
 	if ns == 0 {
-		shape := shapeOf(l.Rows)
+		shape := latency.Shape{
+			Rows: len(l.Rows), FreshTokens: int(l.Fresh), ContextTokens: int(l.Context), Returns: l.Returned,
+		}
 		step, inRange := w.c.Latency[m].StepNs(shape)
 		if step == latency.Refused {
 			return latency.OutOfRangeError(w.c.Core.Models[m].Name, w.c.Latency[m], shape)
@@ -331,16 +333,4 @@ func (w *world) launch(n *node, l *core.Launch, t core.Time) error {
 	n.rows[m] = l.Rows
 	w.c.Outcome.Fill(m, l.Rows, n.requests, n.results[m][:len(l.Rows)])
 	return nil
-}
-
-func shapeOf(rows []core.Row) latency.Shape {
-	s := latency.Shape{Rows: len(rows)}
-	for i := range rows {
-		s.FreshTokens += int(rows[i].Fresh)
-		s.ContextTokens += int(rows[i].Start)
-		if rows[i].Returned {
-			s.Returns++
-		}
-	}
-	return s
 }

@@ -27,32 +27,27 @@ type Config struct {
 
 // Request is what was measured of one request. Times are ns; -1 means never.
 type Request struct {
-	ID        uint64
-	Arrival   core.Time // planned; in a closed loop, when its worker became free
-	Admitted  core.Time
-	First     core.Time // its first token's commit
-	Left      core.Time
-	Tokens    int32
-	ByLast    int32 // of those, by the last model
-	Dropped   int32
-	Handoffs  int32
-	Outcome   core.Outcome
-	Reason    core.Reason
-	InWarmup  bool
-	committed [core.ModelsMax]int32
+	ID       uint64
+	Arrival  core.Time // planned; in a closed loop, when its worker became free
+	Admitted core.Time
+	First    core.Time // its first token's commit
+	Left     core.Time
+	Tokens   int32
+	ByLast   int32 // of those, by the last model
+	Dropped  int32
+	Outcome  core.Outcome
+	Reason   core.Reason
+	InWarmup bool
 }
 
 type slot struct {
+	first    core.Time // commit; -1: none yet
+	last     core.Time
 	arrival  core.Time
 	admitted core.Time
-	first    core.Time
-	last     core.Time // of the latest commit
 	id       uint64
-	byModel  [core.ModelsMax]int32
-	pending  [core.ModelsMax]core.Time // since when the seat is pending; -1: it is not
 	tokens   int32
-	returns  int32
-	at       int32 // model of the last row
+	byLast   int32
 	warmup   bool
 }
 
@@ -93,7 +88,6 @@ type perModel struct {
 	fresh     uint64
 	committed uint64
 	wait      core.Time
-	returns   uint64
 	pendings  uint64
 	pending   core.Time
 	pagesMax  int
@@ -134,7 +128,7 @@ func (m *Meter) Turn(node int, now core.Time, in []core.Event, out *core.Actions
 		m.admit(node, now, &out.Admits[i])
 	}
 	for i := range out.Launches {
-		m.launch(node, now, &out.Launches[i])
+		m.launch(now, &out.Launches[i])
 	}
 }
 
@@ -168,10 +162,7 @@ func (m *Meter) admit(node int, now core.Time, a *core.Admit) {
 	if arrival < 0 {
 		arrival = now
 	}
-	*s = slot{id: a.ID, arrival: arrival, admitted: now, first: -1, at: -1, warmup: !m.opened}
-	for i := range s.pending {
-		s.pending[i] = -1
-	}
+	*s = slot{id: a.ID, arrival: arrival, admitted: now, first: -1, warmup: !m.opened}
 	if s.warmup {
 		m.warmups++
 	}
@@ -184,66 +175,63 @@ func (m *Meter) tokens(node int, now core.Time, tokens []core.Token) {
 	if counting {
 		m.committed += uint64(len(tokens))
 	}
+	last := int32(len(m.models) - 1)
+	run := gaps{m: m}
 	for i := range tokens {
 		t := &tokens[i]
-		s := m.slot(node, t.Slot)
-		s.tokens++
-		s.byModel[t.Model&(core.ModelsMax-1)]++
 		if counting {
 			m.models[t.Model].committed++
 		}
-		if s.first < 0 {
-			s.first, s.last = now, now
-			continue
+		s := m.slot(node, t.Slot)
+		s.tokens++
+		if t.Model == last {
+			s.byLast++
 		}
-		if counting && !s.warmup {
-			m.gap.Add(now - s.last)
+		if s.first < 0 {
+			s.first = now
+		} else if counting && !s.warmup {
+			run.add(now - s.last)
 		}
 		s.last = now
 	}
+	run.flush()
 }
 
-func (m *Meter) launch(node int, now core.Time, l *core.Launch) {
+// gaps adds times between commits to Meter.gap, a run of equal ones at once: requests that
+// go on together share their gap.
+type gaps struct {
+	m   *Meter
+	gap core.Time
+	n   int64
+}
+
+func (r *gaps) add(gap core.Time) {
+	if gap != r.gap {
+		r.flush()
+		r.gap = gap
+	}
+	r.n++
+}
+
+func (r *gaps) flush() {
+	if r.n > 0 {
+		r.m.gap.AddN(r.gap, r.n)
+		r.n = 0
+	}
+}
+
+func (m *Meter) launch(now core.Time, l *core.Launch) {
 	p := &m.models[l.Model]
 	p.since = now
-	counting := m.counting()
-	var wait core.Time
-	var fresh uint64
-	for i := range l.Rows {
-		row := &l.Rows[i]
-		wait += now - row.Since
-		fresh += uint64(row.Fresh)
-		if row.Returned {
-			m.returned(m.slot(node, row.Slot), row, l.Model, counting)
-		}
+	if !m.counting() {
+		return
 	}
-	if counting {
-		p.launches++
-		p.rows += uint64(len(l.Rows))
-		p.fresh += fresh
-		p.wait += wait
-	}
-}
-
-// returned notes that a request has come to model k: the seat it left is pending since then,
-// and the one at k no longer is.
-func (m *Meter) returned(s *slot, row *core.Row, k int, counting bool) {
-	if s.at >= 0 {
-		s.pending[s.at] = row.Since
-	}
-	s.at = int32(k)
-	s.returns++
-	p := &m.models[k]
-	if counting {
-		p.returns++
-	}
-	if since := s.pending[k]; since >= 0 {
-		s.pending[k] = -1
-		if counting {
-			p.pending += row.Since - since
-			p.pendings++
-		}
-	}
+	p.launches++
+	p.rows += uint64(len(l.Rows))
+	p.fresh += uint64(l.Fresh)
+	p.wait += l.WaitNs
+	p.pendings += uint64(l.Pendings)
+	p.pending += l.PendingNs
 }
 
 func (m *Meter) leave(node int, now core.Time, l *core.Leave) {
@@ -270,8 +258,8 @@ func (m *Meter) leave(node int, now core.Time, l *core.Leave) {
 	}
 	if m.c.OnRequest != nil {
 		r := Request{ID: s.id, Arrival: s.arrival, Admitted: s.admitted, First: s.first, Left: now,
-			Tokens: s.tokens, ByLast: s.byModel[len(m.models)-1], Handoffs: max(s.returns-1, 0),
-			Outcome: l.Outcome, Reason: l.Reason, InWarmup: s.warmup, committed: s.byModel}
+			Tokens: s.tokens, ByLast: s.byLast, Dropped: l.Dropped,
+			Outcome: l.Outcome, Reason: l.Reason, InWarmup: s.warmup}
 		m.report(&r)
 	}
 	s.admitted = -1

@@ -1,0 +1,25 @@
+package exec
+
+import "tokenrouter/core"
+
+// Link carries messages to one other node and keeps their order. Send must not block for
+// long: it is called from the loop.
+type Link interface {
+	Send(m Message) error
+}
+
+// Message is a hand-off or a control message together with the token ids that it stands for.
+type Message struct {
+	Handoff *core.Handoff // or nil
+	News    core.News
+	// Tokens are those of positions [Anchor, Anchor + len) of the request, prompt included.
+	Anchor int32
+	Tokens []Token
+}
+
+// Token is one token of a request, of the prompt (Model -1) or committed.
+type Token struct {
+	ID      int32
+	LogProb float32
+	Model   int32
+}
