@@ -123,9 +123,6 @@ func (c Custom) Route(*core.Visit, *core.Result) int { panic(c.Error()) }
 // Send panics.
 func (c Custom) Send(*core.Visit, *core.Result, int) bool { panic(c.Error()) }
 
-// Receive panics.
-func (c Custom) Receive(*core.Visit, int) { panic(c.Error()) }
-
 // Error says what is needed.
 func (c Custom) Error() string {
 	return fmt.Sprintf("turnlog: %s is not a policy or algorithm that a log can name: replay with"+

@@ -26,7 +26,8 @@
 // Then a line a turn:
 //
 //	{"turn":2,"node":0,"now":1000,"in":[{"event":"done","model":0,"results":[{"token":5}]}],
-//	 "out":{"tokens":[[0,0,0,5,0,0]],"launches":[{"model":0,"seq":2,"rows":[[0,0,0,1,1,1,0,1000]]}]}}
+//	 "out":{"tokens":[[0,0,0,5,0,0]],"launches":[{"model":0,"seq":2,"fresh":1,"context":1,
+//	 "rows":[[0,0,0,1,1,1,0,1000]]}]}}
 //
 // turn counts from 1 over all nodes. Events stand in the scheduler's own order
 // (core.CompareEvents). Their other keys are the fields of core.Submission, core.Handoff,

@@ -37,7 +37,9 @@ func Example() {
 	}
 
 	lines := bytes.SplitAfter(log.Bytes(), []byte("\n"))
-	fmt.Printf("%s", bytes.ReplaceAll(lines[3], []byte(`"out"`), []byte("\n  \"out\"")))
+	for _, part := range bytes.SplitAfter(lines[3], []byte("],")) {
+		fmt.Printf("%s\n", bytes.TrimSpace(part))
+	}
 	r, err := turnlog.NewReader("run.jsonl", &log)
 	if err != nil {
 		panic(err)
@@ -46,7 +48,8 @@ func Example() {
 	fmt.Println(turns, "turns replayed,", err)
 	// Output:
 	// {"turn":2,"node":0,"now":1000,"in":[{"event":"done","model":0,"results":[{"token":40}]}],
-	//   "out":{"tokens":[[7,0,0,40,0,0]],"launches":[{"model":0,"seq":2,"rows":[[7,0,0,3,1,1,0,1000]]}]}}
+	// "out":{"tokens":[[7,0,0,40,0,0]],
+	// "launches":[{"model":0,"seq":2,"fresh":1,"context":3,"rows":[[7,0,0,3,1,1,0,1000]]}]}}
 	// 3 turns replayed, <nil>
 }
 

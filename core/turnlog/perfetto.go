@@ -190,12 +190,7 @@ func (p *perfetto) admit(a *core.Admit) {
 func (p *perfetto) launch(l *core.Launch) {
 	into := &p.launched[l.Model]
 	into.busy, into.startNs, into.rows = true, p.now, into.rows[:0]
-	fresh := 0
-	for i := range l.Rows {
-		fresh += int(l.Rows[i].Fresh)
-	}
-	p.json.begin(p.now, pidModels, modelTrack(l.Model), plural(len(l.Rows), "row"),
-		launchArgs(l, fresh))
+	p.json.begin(p.now, pidModels, modelTrack(l.Model), plural(len(l.Rows), "row"), launchArgs(l))
 	for i := range l.Rows {
 		row := &l.Rows[i]
 		j := p.journey(row.ID)

@@ -146,8 +146,9 @@ func named(text []byte, name, args string) []byte {
 
 func quoted(text string) []byte { return jsonline.AppendString(nil, text) }
 
-func launchArgs(l *core.Launch, fresh int) string {
-	text := fmt.Appendf(nil, `{"launch":%d,"rows":%d,"fresh_tokens":%d,"requests":"`, l.Seq, len(l.Rows), fresh)
+func launchArgs(l *core.Launch) string {
+	text := fmt.Appendf(nil, `{"launch":%d,"rows":%d,"fresh_tokens":%d,"wait_ns":%d,"requests":"`,
+		l.Seq, len(l.Rows), l.Fresh, l.WaitNs)
 	for i := range l.Rows {
 		if i > 0 {
 			text = append(text, ' ')

@@ -153,6 +153,7 @@ func showLeave(f *fields, l *core.Leave) {
 	always(f, "id", &l.ID)
 	always(f, "slot", &l.Slot)
 	signed(f, "tokens", &l.Tokens)
+	signed(f, "dropped", &l.Dropped)
 	always(f, "model", &l.Model)
 	word(f, "outcome", &l.Outcome, outcomeNames)
 	word(f, "reason", &l.Reason, reasonNames)
@@ -169,6 +170,12 @@ func showGrant(f *fields, g *core.Grant) {
 func showLaunch(f *fields, l *core.Launch) {
 	always(f, "model", &l.Model)
 	unsigned(f, "seq", &l.Seq)
+	signed(f, "fresh", &l.Fresh)
+	signed(f, "context", &l.Context)
+	signed(f, "returned", &l.Returned)
+	signed(f, "wait_ns", &l.WaitNs)
+	signed(f, "pendings", &l.Pendings)
+	signed(f, "pending_ns", &l.PendingNs)
 	list(f, "rows", &l.Rows, asArrays, showRow)
 }
 
