@@ -12,7 +12,7 @@ import (
 // models reads the models and the memory that they share.
 func (l *loader) models(s *section, p *Point) {
 	sections := s.subs("models")
-	if len(sections) == 0 && !s.has("models") {
+	if len(sections) == 0 && (!s.has("models") || isEmpty(s.keys["models"])) {
 		s.missing("models", "want an array of tables, small model first")
 	}
 	if len(sections) > core.ModelsMax {

@@ -356,6 +356,12 @@ func (r *reader) listAt(n *node, path string) list {
 	return l
 }
 
+// isEmpty reports whether a node is an array without elements.
+func isEmpty(n *node) bool {
+	l, ok := n.value.(list)
+	return ok && len(l) == 0
+}
+
 func element(path string, i int) string { return fmt.Sprintf("%s[%d]", path, i) }
 
 // wholes reads an array of integers.
@@ -423,10 +429,14 @@ func (s *section) sub(key string) *section {
 	return s.r.section(n, s.name(key))
 }
 
-// subs opens an array of tables inside.
+// subs opens an array of tables inside, which may be empty.
 func (s *section) subs(key string) []*section {
+	n := s.get(key)
+	if n == nil || isEmpty(n) {
+		return nil
+	}
 	var out []*section
-	for i, n := range s.list(key) {
+	for i, n := range s.r.listAt(n, s.name(key)) {
 		out = append(out, s.r.section(n, element(s.name(key), i)))
 	}
 	return out

@@ -28,7 +28,7 @@ var axisPaths = map[string][]string{
 	"thresholds": {"policy", "thresholds"},
 }
 
-// sweep holds the axes as given.
+// sweep holds the axes as given. An empty array is no axis: it takes out one of a spec that is extended.
 type sweep struct{ given table }
 
 func (s sweep) over(axis string) bool { return s.given[axis] != nil }
@@ -51,7 +51,7 @@ func (l *loader) readSweep(s *section) sweep {
 		return out
 	}
 	for _, axis := range AxisNames {
-		if n := s.get(axis); n != nil {
+		if n := s.get(axis); n != nil && !isEmpty(n) {
 			out.given[axis] = n
 		}
 	}
@@ -85,7 +85,9 @@ func (s sweep) combinations(l *loader) []combination {
 				return wider
 			}
 		}
-		all = wider
+		if len(wider) > 0 { // an axis at fault is reported; go on without it, to find what else is wrong
+			all = wider
+		}
 	}
 	return all
 }
