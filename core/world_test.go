@@ -201,7 +201,8 @@ func (w *world) carryOut(n *node) {
 	n.shadow.after(&n.out)
 	for _, l := range n.out.Leaves {
 		if n.id == 0 {
-			if _, twice := w.leaves[l.ID]; twice && l.Reason != core.Duplicate {
+			before, twice := w.leaves[l.ID]
+			if twice && l.Reason != core.Duplicate && before.Reason != core.Duplicate {
 				w.t.Fatalf("request %d left twice: %+v", l.ID, l)
 			}
 			w.leaves[l.ID], w.leftAt[l.ID] = l, w.now
