@@ -67,8 +67,8 @@ type factors struct {
 	size    int
 	order   []int // place -> state; states that are often visited first, so that they are eliminated last
 	leaving []float64
-	// a holds below the diagonal the rows of the chains watched on ever fewer states, above it the shares in which a
-	// removed state passes on what comes to it.
+	// a holds below the diagonal the rows of the chains watched on ever fewer states, above it the shares
+	// in which a removed state passes on what comes to it.
 	a []float64
 }
 

@@ -53,6 +53,9 @@ func (e *infeasibleError) Error() string {
 
 func (e *infeasibleError) Unwrap() error { return ErrInfeasible }
 
+// maxListed is the most threshold sets that are listed.
+const maxListed = 1 << 20
+
 // maxThreshold keeps sums of thresholds far from overflow.
 const maxThreshold = 1 << 40
 
@@ -65,9 +68,10 @@ func joinInts(values []int) string {
 	return strings.Join(parts, ",")
 }
 
-// Sets returns every feasible threshold set of models models for n requests in lexicographic order. fixed, if
-// not nil, holds one value a model: 0 leaves the threshold free, another value holds it. There are
-// binomial(n-1+models, models) sets if nothing is held. It fails if no set is feasible.
+// Sets returns every feasible threshold set of models models for n requests in lexicographic order. fixed,
+// if not nil, holds one value a model: 0 leaves the threshold free, another value holds it. There are
+// binomial(n-1+models, models) sets if nothing is held. It fails if no set is feasible, or if more than
+// 2^20 are.
 func Sets(n, models int, fixed []int) ([][]int, error) {
 	least := make([]int, models)
 	for i := range least {
@@ -90,6 +94,17 @@ func Sets(n, models int, fixed []int) ([][]int, error) {
 	slack := n - 1
 	for _, b := range least {
 		slack -= b - 1
+	}
+	free := 0
+	count := 1.0
+	for i := range models {
+		if fixed == nil || fixed[i] == 0 {
+			free++
+			count *= float64(slack+free) / float64(free)
+		}
+	}
+	if count > maxListed {
+		return nil, fmt.Errorf("chain: %.0f feasible threshold sets, want at most %d; hold some", count, maxListed)
 	}
 	var sets [][]int
 	current := append([]int(nil), least...)

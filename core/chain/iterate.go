@@ -12,6 +12,9 @@ const (
 	krylovCycles  = 25
 )
 
+// stalled is the factor by which a restart must reduce the residual for another one to follow.
+const stalled = 0.9
+
 // iterated solves the chain by GMRES on the watched chain: once from the right for the reward rate and its
 // bias, which certify turns into a proven interval, and once from the left for the visits. Only the reward
 // rate is proven; other means rest on the residual of the visits, 1e-13 of their sum if that can be had.
@@ -25,9 +28,9 @@ func (w *censored) iterated(reward, hold []float64) *law {
 	return l
 }
 
-// enclose solves for reward rate and bias until the interval of certify is narrow or gets no narrower. The
-// unknown vector holds the bias of each cut state, and in the place of the reference state, whose bias is 0,
-// the correction of the rate.
+// enclose solves for reward rate and bias until the interval of certify is narrow or the residual falls no
+// more. The unknown vector holds the bias of each cut state, and in the place of the reference state, whose
+// bias is 0, the correction of the rate.
 func (w *censored) enclose(reward, hold []float64, rate float64, x []float64) (low, high float64) {
 	size := len(x)
 	reference := floats.MaxIdx(x)
@@ -50,16 +53,17 @@ func (w *censored) enclose(reward, hold []float64, rate float64, x []float64) (l
 	}
 	low, high = 0, math.Inf(1)
 	solution := make([]float64, size)
+	last := math.Inf(1)
 	for range krylovCycles {
-		gmres(apply, rewards, solution, 1e-15)
+		residual := gmres(apply, rewards, solution, 1e-15)
 		copy(bias, solution)
 		bias[reference] = 0
 		lower, upper := w.certify(reward, hold, bias, rate)
-		narrower := upper-lower < 0.7*(high-low)
 		low, high = max(low, lower), min(high, upper)
-		if !narrower || high-low <= wanted*low {
+		if high-low <= wanted*low || residual > stalled*last {
 			break
 		}
+		last = residual
 	}
 	return low, high
 }
@@ -99,7 +103,7 @@ func (w *censored) cutVisits(visits []float64) []float64 {
 	last := math.Inf(1)
 	for range krylovCycles {
 		residual := gmres(apply, arrivals, solution, 1e-15)
-		if residual <= 1e-14 || residual > 0.7*last {
+		if residual <= 1e-14 || residual > stalled*last {
 			break
 		}
 		last = residual

@@ -39,16 +39,17 @@ const (
 	denseStates = 12000
 )
 
-// Relative error bounds: iteration stops at wanted; elimination takes over above accepted, if the chain is not too
-// large for it; and no result above tolerated is returned.
+// Relative error bounds: iteration stops at wanted; elimination takes over above accepted, if the chain is
+// not too large for it; and no result above tolerated is returned.
 const (
 	wanted    = 1e-10
 	accepted  = 1e-9
 	tolerated = 1e-6
 )
 
-// ErrNotProven is wrapped by the error of a chain that is too large for elimination and for which iteration found no
-// result with a sufficient error bound, as may happen when it is nearly decomposable. A coarser quantum helps.
+// ErrNotProven is wrapped by the error of a chain that is too large for elimination and for which iteration
+// found no result with a sufficient error bound, as may happen when it is nearly decomposable. A coarser
+// quantum helps.
 var ErrNotProven = errors.New("no sufficient error bound")
 
 // stationaryLaw solves an irreducible chain whose states give reward and last hold, both by state.
@@ -67,7 +68,7 @@ func stationaryLaw(g *graph, h *hints, reward, hold []float64) (*law, error) {
 		return w.eliminated(reward, hold)
 	}
 	if l.relative > tolerated {
-		return nil, fmt.Errorf("chain: throughput of %d states proven only to a relative error of %.2g, want %g: %w",
+		return nil, fmt.Errorf("chain: throughput (%d states) proven only to a relative error of %.2g, want %g: %w",
 			g.size(), l.relative, tolerated, ErrNotProven)
 	}
 	return l, nil

@@ -127,9 +127,6 @@ func solveSets(ctx context.Context, m Model, n int, sets [][]int, o SearchOption
 	return solutions, ctx.Err()
 }
 
-// maxListed is the most threshold sets that a search lists when it lists infeasible ones.
-const maxListed = 1 << 20
-
 // withInfeasible returns all sets of thresholds from 1 to n that keep to fixed, in lexicographic order, with
 // the points of the feasible ones.
 func withInfeasible(points []Point, n, models int, fixed []int) ([]Point, error) {

@@ -3,6 +3,7 @@ package chain
 import (
 	"errors"
 	"fmt"
+	"math"
 	"time"
 )
 
@@ -17,8 +18,10 @@ type Options struct {
 	// Round lets step times that do not fit the quantum go to the nearest multiple of it (halves to the even
 	// one, at least one quantum). Solution.Rounding reports it.
 	Round bool
-	// Coarsen lets Solve take the finest quantum of 1, 2 or 5 times a power of ten nanoseconds that fits the
-	// limits, when that of the Model does not. It implies rounding, which Solution.Rounding reports.
+	// Coarsen lets Solve take a coarser quantum when the chain of that of the Model exceeds the limits: of
+	// 1, 2 or 5 times powers of ten nanoseconds, from the shortest step down, the last one before the chain
+	// gets too large. Step times are rounded to it, none by more than a half, which Solution.Rounding and
+	// Solution.RoundingCost report.
 	Coarsen bool
 	// MaxStates and MaxTransitions limit the chain; 0 stands for DefaultMaxStates and DefaultMaxTransitions.
 	// A state takes about 60 bytes, a transition 4.
@@ -103,7 +106,8 @@ func (s *solver) solve(thresholds []int) (*Solution, error) {
 	return s.stationary(thresholds, sp)
 }
 
-// coarser looks for the finest round quantum whose chain fits the limits. If Options.Coarsen is set it
+// coarser goes through round quanta from the shortest step down for the last one before the chain exceeds the
+// limits. If Options.Coarsen is set it
 // returns that chain, else the error of the chain that did not fit with the advice added. Any other error is
 // returned as it is.
 func (s *solver) coarser(thresholds []int, cause error) (*space, error) {
@@ -111,14 +115,14 @@ func (s *solver) coarser(thresholds []int, cause error) (*space, error) {
 	if !errors.As(cause, &size) {
 		return nil, cause
 	}
-	longest := int64(0)
+	shortest := int64(math.MaxInt64)
 	for i := range s.model.Step {
 		for rows := 1; rows <= s.n; rows++ {
-			longest = max(longest, s.lattice.ticks[i][rows]*s.lattice.quantumNs)
+			shortest = min(shortest, s.lattice.ticks[i][rows]*s.lattice.quantumNs)
 		}
 	}
 	var fits *space
-	for _, quantumNs := range roundQuanta(longest, s.lattice.quantumNs) {
+	for _, quantumNs := range roundQuanta(shortest, s.lattice.quantumNs) {
 		l, err := newLattice(s.model, s.n, quantumNs, true)
 		if err != nil {
 			return nil, err
@@ -141,7 +145,7 @@ func (s *solver) coarser(thresholds []int, cause error) (*space, error) {
 	return fits, nil
 }
 
-// roundQuanta returns 1, 2, 5 times powers of ten nanoseconds below most and above least, descending.
+// roundQuanta returns 1, 2, 5 times powers of ten nanoseconds up to most and above least, descending.
 func roundQuanta(most, least int64) []int64 {
 	var quanta []int64
 	power := int64(1)
@@ -150,7 +154,7 @@ func roundQuanta(most, least int64) []int64 {
 	}
 	for ; power > 0; power /= 10 {
 		for _, digit := range []int64{5, 2, 1} {
-			if q := digit * power; q > least && q < most {
+			if q := digit * power; q > least && q <= most {
 				quanta = append(quanta, q)
 			}
 		}
