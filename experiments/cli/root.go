@@ -95,7 +95,7 @@ exactly, simulates whole workloads under several scheduling policies, and draws 
 
 func commands() []*cobra.Command {
 	return []*cobra.Command{
-		newPredict(), newTrace(), newVersion(), newCompletion(),
+		newRun(), newPredict(), newPlot(), newCompare(), newTrace(), newVersion(), newCompletion(),
 	}
 }
 

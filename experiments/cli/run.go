@@ -1,15 +1,25 @@
 package cli
 
 import (
+	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"tokenrouter/experiments/result"
+	"tokenrouter/experiments/run"
+	"tokenrouter/experiments/spec"
 )
 
-// backends are the worlds that a run may take place in, in the order of the help; only built ones can be used.
+// backends are the worlds that a run may take place in, in the order of the help; only built ones can be
+// used.
 var backends = []string{"sim", "cpu", "cuda", "http"}
 
 // runFlags are the flags of run as given.
@@ -50,7 +60,7 @@ Only the simulator (--backend sim) is built into this version; cpu, cuda and htt
   tokenrouter run experiments/threshold.toml --resume`,
 		Args: exactly(1, "a SPEC.toml"),
 		RunE: func(c *cobra.Command, args []string) error {
-			return f.run(c, args[0])
+			return f.run(c.Context(), args[0], c.OutOrStdout(), c.ErrOrStderr())
 		},
 	}
 	flags := c.Flags()
@@ -77,6 +87,110 @@ func (f *runFlags) check() error {
 	}
 	if strings.TrimSpace(f.out) == "" {
 		return misuse("--out = %q, want a folder", f.out)
+	}
+	return nil
+}
+
+// run runs the spec and prints what came of it.
+func (f *runFlags) run(ctx context.Context, path string, stdout, stderr io.Writer) error {
+	if err := f.check(); err != nil {
+		return err
+	}
+	s, err := loadSpec(path)
+	if err != nil {
+		return err
+	}
+	bar := newProgress(stderr, s.Name)
+	report, err := run.Run(ctx, s, run.Options{
+		Out: f.out, Workers: f.workers.of, Shard: f.shard.of.index, Shards: f.shard.of.count, Resume: f.resume,
+		Progress: bar.show,
+	})
+	bar.end()
+	switch {
+	case errors.Is(err, context.Canceled) && report != nil:
+		return fmt.Errorf("interrupted; %d of %d jobs are finished and kept in %s; to go on:\n  %s",
+			report.Done, report.Total, report.Dir, f.again(path))
+	case err != nil && f.otherRun(s):
+		return badInput(err)
+	case err != nil:
+		return err
+	}
+	if report.Summary != nil {
+		printWarnings(stderr, report.Summary)
+	}
+	if f.json {
+		return printReport(stdout, s.Name, report)
+	}
+	return f.tell(stdout, report)
+}
+
+// again is the command line that goes on with an interrupted run.
+func (f *runFlags) again(path string) string {
+	words := []string{"tokenrouter run", path, "--resume"}
+	if f.out != "" {
+		words = append(words, "--out "+f.out)
+	}
+	if f.shard.set {
+		words = append(words, "--shard "+f.shard.text)
+	}
+	return strings.Join(words, " ")
+}
+
+// otherRun reports whether the folder is not one that this run may use: it holds another spec's results, or
+// there is nothing to resume.
+func (f *runFlags) otherRun(s *spec.Spec) bool {
+	dir := f.out
+	if dir == "" {
+		dir = run.DefaultDir(s)
+	}
+	old, err := os.ReadFile(filepath.Join(dir, result.SpecFile))
+	if err != nil {
+		return f.resume && errors.Is(err, os.ErrNotExist)
+	}
+	return string(old) != string(s.Resolved)
+}
+
+// reportJSON is the contract of run --json. The numbers of jobs are there only if some are missing.
+type reportJSON struct {
+	Experiment string          `json:"experiment"`
+	Out        string          `json:"out"`
+	Rows       json.RawMessage `json:"rows"`
+	JobsDone   int             `json:"jobs_done,omitempty"`
+	Jobs       int             `json:"jobs,omitempty"`
+}
+
+func printReport(w io.Writer, experiment string, report *run.Report) error {
+	document := reportJSON{Experiment: experiment, Out: report.Dir, Rows: json.RawMessage("[]")}
+	if report.Summary == nil {
+		document.JobsDone, document.Jobs = report.Done, report.Total
+		return printJSON(w, document)
+	}
+	rows, err := report.Summary.RowsJSON()
+	if err != nil {
+		return err
+	}
+	document.Rows = rows
+	return printJSON(w, document)
+}
+
+// tell prints the report for people.
+func (f *runFlags) tell(w io.Writer, report *run.Report) error {
+	if report.Summary == nil {
+		_, err := fmt.Fprintf(w, "shard %d/%d is done: %d of %d jobs are finished in %s; summaries and figures "+
+			"come with the last shard\n", f.shard.of.index, f.shard.of.count, report.Done, report.Total, report.Dir)
+		return err
+	}
+	if err := printSummary(w, report.Summary); err != nil {
+		return err
+	}
+	for _, c := range compare(report.Summary) {
+		if err := c.printErrors(w); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintf(w, "\nresults: %s\n", report.Dir)
+	for _, figure := range report.Figures {
+		fmt.Fprintf(w, "figure:  %s\n", figure)
 	}
 	return nil
 }

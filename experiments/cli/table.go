@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// table is text in columns: numbers to the right, the last column of a row that has no title to the left.
+// table is text in columns: words stand to the left of their column, numbers to the right.
 type table struct {
 	head []string
 	rows [][]string
@@ -33,14 +33,29 @@ func (t *table) write(w io.Writer) error {
 			if i > 0 {
 				line.WriteString("  ")
 			}
+			room := ""
 			if i < len(widths) {
-				line.WriteString(strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell)))
+				room = strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
 			}
-			line.WriteString(cell)
+			if t.words(i) {
+				line.WriteString(cell + room)
+			} else {
+				line.WriteString(room + cell)
+			}
 		}
 		if _, err := fmt.Fprintln(w, strings.TrimRight(line.String(), " ")); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// words reports whether a column holds anything that does not begin as a number does.
+func (t *table) words(i int) bool {
+	for _, cells := range t.rows {
+		if i < len(cells) && strings.Trim(cells[i][:min(1, len(cells[i]))], "+-0123456789") != "" {
+			return true
+		}
+	}
+	return false
 }

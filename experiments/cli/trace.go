@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"tokenrouter/core/turnlog"
-	"tokenrouter/experiments/perfetto"
 )
 
 func newTrace() *cobra.Command {
@@ -54,6 +53,14 @@ every action with the logged one. Exit 1 at the first difference.`,
 	return c
 }
 
+// replayJSON is what trace replay --json prints.
+type replayJSON struct {
+	Log        string `json:"log"`
+	Turns      uint64 `json:"turns"` // that were equal
+	Equal      bool   `json:"equal"`
+	Difference string `json:"difference,omitempty"`
+}
+
 func replay(path string, asJSON bool, stdout io.Writer) error {
 	log, err := openLog(path)
 	if err != nil {
@@ -66,9 +73,9 @@ func replay(path string, asJSON bool, stdout io.Writer) error {
 		return badInput(err)
 	}
 	if asJSON {
-		document := map[string]any{"log": path, "turns": turns, "equal": err == nil}
+		document := replayJSON{Log: path, Turns: turns, Equal: err == nil}
 		if difference != nil {
-			document["difference"] = difference.Error()
+			document.Difference = difference.Error()
 		}
 		if printed := printJSON(stdout, document); printed != nil {
 			return printed
@@ -99,6 +106,13 @@ if one does.`,
 	return c
 }
 
+// diffJSON is what trace diff --json prints.
+type diffJSON struct {
+	Logs   []string `json:"logs"`
+	Same   bool     `json:"same"`
+	Report string   `json:"report"` // for a person to read
+}
+
 func diff(pathA, pathB string, asJSON bool, stdout io.Writer) error {
 	a, err := openLog(pathA)
 	if err != nil {
@@ -117,9 +131,7 @@ func diff(pathA, pathB string, asJSON bool, stdout io.Writer) error {
 	}
 	switch {
 	case asJSON:
-		err = printJSON(stdout, map[string]any{
-			"logs": []string{pathA, pathB}, "same": same, "report": report.String(),
-		})
+		err = printJSON(stdout, diffJSON{[]string{pathA, pathB}, same, report.String()})
 	default:
 		if same {
 			fmt.Fprintln(&report, "all turns are the same")
@@ -177,17 +189,7 @@ func toPerfetto(path, out string, stdout, stderr io.Writer) (err error) {
 }
 
 func convert(log *turnlog.Reader, w io.Writer) error {
-	trace := perfetto.New(w, log.Configs()[0].Models)
-	for {
-		turn, err := log.Next()
-		if errors.Is(err, io.EOF) {
-			return trace.Close()
-		}
-		if err != nil {
-			return badInput(err)
-		}
-		trace.Turn(turn.Now, turn.In, &turn.Out)
-	}
+	return badInput(turnlog.Perfetto(w, log))
 }
 
 func openLog(path string) (*turnlog.Reader, error) {

