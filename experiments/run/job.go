@@ -101,13 +101,12 @@ func (r *runner) simulate(ctx context.Context, j job) (err error) {
 		}
 	}
 	c.Meter = meter.New(mc)
-	var timeline *recorder
-	if r.watch && j.replicate == 0 {
-		timeline = newRecorder(p)
-		c.Observe = timeline.observe
+	watch, err := r.watchers(j, &c)
+	if err != nil {
+		return err
 	}
 	out, err := sim.Run(ctx, c)
-	if err != nil {
+	if err = errors.Join(err, watch.close()); err != nil {
 		return err
 	}
 	s := c.Meter.Summary()
@@ -115,8 +114,8 @@ func (r *runner) simulate(ctx context.Context, j job) (err error) {
 		Spec: r.spec.Hash, Point: p.Key, Replicate: j.replicate, Seed: seed, Thresholds: set,
 		Values: values(p, &s, &out, &counts, predicted), Warnings: warnings(p, &s, &out, note),
 	}
-	if timeline != nil {
-		done.Timeline = &timeline.timeline
+	if watch.timeline != nil {
+		done.Timeline = &watch.timeline.timeline
 	}
 	text, err := json.Marshal(done)
 	if err != nil {

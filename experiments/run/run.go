@@ -166,6 +166,7 @@ func (r *runner) forget(o *Options) error {
 	for _, j := range r.jobs(o) {
 		remove(r.partPath(j))
 		remove(r.requestsPath(j))
+		remove(r.logPath(j))
 	}
 	for _, name := range []string{result.SummaryJSON, result.SummaryCSV, result.RequestsFile} {
 		remove(filepath.Join(r.dir, name))
@@ -292,7 +293,7 @@ func (r *runner) end(clean bool) (*Report, error) {
 	report.Summary = s
 	var err error
 	report.Figures, err = result.Draw(r.dir, s)
-	return report, errors.Join(err, os.RemoveAll(r.parts()))
+	return report, errors.Join(err, r.publishLogs(), os.RemoveAll(r.parts()))
 }
 
 // gather makes one request file of those of the jobs.

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"errors"
 	"fmt"
 
 	"tokenrouter/core"
@@ -9,6 +10,7 @@ import (
 	"tokenrouter/sim"
 	"tokenrouter/sim/latency"
 	"tokenrouter/sim/outcome"
+	"tokenrouter/sim/outcome/trace"
 )
 
 // system is the core's configuration of a point.
@@ -44,16 +46,39 @@ func world(p *spec.Point, policy core.Policy, seed uint64) (sim.Config, meter.Co
 		c.Latency = append(c.Latency, m.Latency)
 		nodes = max(nodes, m.Node+1)
 	}
-	requests, err := p.Workload.Source(seed)
-	if err != nil {
+	if err := requests(p, seed, &c); err != nil {
 		return sim.Config{}, meter.Config{}, fmt.Errorf("workload: %w", err)
 	}
-	c.Workload = requests
 	return c, meter.Config{
 		Models: len(p.Models), Slots: c.Core.Requests, Nodes: nodes,
 		WarmupRequests: p.Workload.WarmupRequests,
 		GoodTTFT:       p.Workload.GoodTTFT, GoodTPOT: p.Workload.GoodTPOT,
 	}, nil
+}
+
+// requests opens the workload: generated, or that of the recorded requests, which are the outcomes too.
+func requests(p *spec.Point, seed uint64, c *sim.Config) (err error) {
+	if p.Trace == "" {
+		c.Workload, err = p.Workload.Source(seed)
+		return err
+	}
+	reader, err := trace.Open(p.Trace)
+	if err != nil {
+		return err
+	}
+	played, err := outcome.NewRecorded(reader, p.Play)
+	if err != nil {
+		return errors.Join(err, reader.Close())
+	}
+	c.Workload, c.Outcome = played, played
+	c.Observe = func(_ int, _ core.Time, _ []core.Event, out *core.Actions) {
+		for i := range out.Leaves {
+			if !out.Leaves[i].Guest {
+				played.Leave(out.Leaves[i].ID)
+			}
+		}
+	}
+	return nil
 }
 
 // recorded gives requests 0, 1, ... the tokens of their paths: the model that makes each.

@@ -31,6 +31,8 @@ func (l *loader) latency(s *section) latency.Model {
 		model, err = l.latencyTable(s)
 	case "roofline":
 		model, err = l.roofline(s)
+	default:
+		s.giveUp()
 	}
 	scale := s.number("scale", 1, 1e-6, 1e6)
 	var buckets []int

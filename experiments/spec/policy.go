@@ -18,10 +18,8 @@ func (l *loader) policy(s *section, p *Point) {
 	if l.sweep.over("thresholds") && p.Policy.Kind != "" {
 		s.wrong("thresholds", "want policy delayed at every point of a sweep over thresholds, not %s", p.Policy.Kind)
 	}
-	if l.sweep.over("policy") {
-		for _, key := range []string{"thresholds", "hold", "table", "max_wait"} {
-			s.get(key)
-		}
+	if l.sweep.over("policy") || p.Policy.Kind == "" {
+		s.giveUp()
 	}
 	s.done()
 	if kind := p.Policy.Kind; kind == "step-sync" || kind == "model-sync" {

@@ -26,10 +26,11 @@ func (p Problem) Error() string {
 	b.WriteString(": ")
 	if p.Key != "" {
 		b.WriteString(p.Key)
-		if p.Value != "" {
-			b.WriteString(" = " + p.Value)
+		if p.Value == "" {
+			b.WriteString(": ")
+		} else {
+			b.WriteString(" = " + p.Value + ", ")
 		}
-		b.WriteString(", ")
 	}
 	b.WriteString(p.Text)
 	return b.String()
@@ -67,7 +68,7 @@ func (p Problems) sorted() Problems {
 
 // nearest returns the known name closest to name, or "" when none is close.
 func nearest(name string, known []string) string {
-	best, least := "", max(2, len(name)/3)+1
+	best, least := "", min(max(2, len(name)/3)+1, len(name))
 	for _, candidate := range known {
 		d := distance(strings.ToLower(name), strings.ToLower(candidate))
 		if d < least {

@@ -74,6 +74,17 @@ func (s *section) missing(key, text string) {
 		Problem{File: s.at.file, Line: s.at.line, Key: s.name(key), Text: "missing, " + text})
 }
 
+// giveUp makes all keys known that the section may ever have: what applies depends on a key that is itself
+// at fault.
+func (s *section) giveUp() {
+	for _, k := range Keys {
+		if rest, ok := strings.CutPrefix(k.Path, schemaPath(s.name(""))); ok {
+			first, _, _ := strings.Cut(rest, ".")
+			s.known[strings.TrimSuffix(first, "[]")] = true
+		}
+	}
+}
+
 // done reports the keys that nobody asked for.
 func (s *section) done() {
 	for _, key := range s.keys.keys() {
@@ -108,8 +119,20 @@ func (s *section) unknown(key string) string {
 	return "unknown key, known here: " + strings.Join(slices.Compact(here), ", ")
 }
 
-// elsewhere is the known key of any section whose last part, or last two, are nearest to key.
+// aliases are what other systems call some keys.
+var aliases = map[string]string{
+	"n": "workload.concurrency", "concurrency_max": "workload.concurrency", "max_concurrency": "workload.concurrency",
+	"num_requests": "workload.requests", "qps": "workload.rate", "lambda": "workload.rate",
+	"block_size": "scheduler.page_tokens", "batch_size": "models[].rows_max", "seeds": "replicates",
+	"kv_blocks": "models[].kv.pages", "min_batch": "policy.thresholds",
+}
+
+// elsewhere is the known key of any section that is nearest to key: by its last part or last two, or else by
+// a part of key itself, as in treshold_large.
 func elsewhere(key string) string {
+	if path, ok := aliases[strings.ToLower(key)]; ok {
+		return path
+	}
 	var names []string
 	byName := make(map[string]string)
 	note := func(name, path string) {
@@ -119,12 +142,26 @@ func elsewhere(key string) string {
 	}
 	for _, k := range Keys {
 		parts := strings.Split(strings.ReplaceAll(k.Path, "[]", ""), ".")
-		note(parts[len(parts)-1], k.Path)
+		for i := len(parts) - 1; i >= 0; i-- {
+			path := strings.Join(strings.Split(k.Path, ".")[:i+1], ".")
+			note(parts[i], path)
+		}
 		if n := len(parts); n > 1 {
 			note(parts[n-2]+"_"+parts[n-1], k.Path)
 		}
 	}
-	return byName[nearest(key, names)]
+	if best := nearest(key, names); best != "" {
+		return byName[best]
+	}
+	const lettersMin = 4
+	path, least := "", lettersMin
+	for part := range strings.SplitSeq(key, "_") {
+		best := nearest(part, names)
+		if d := distance(part, best); best != "" && len(part) >= lettersMin && d < least {
+			path, least = byName[best], d
+		}
+	}
+	return path
 }
 
 // schemaPath turns models[1].latency into models[].latency.

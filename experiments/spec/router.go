@@ -20,6 +20,10 @@ func (l *loader) router(s *section, p *Point) {
 		l.judged(s, p, algorithm)
 	case "rstitch":
 		l.twoModels(s, p)
+		if s.word("outcome", "bernoulli", "bernoulli", "trace") == "trace" {
+			l.signals(s, p, algorithm)
+			break
+		}
 		leave, back := s.probability("p"), s.probability("p_return")
 		p.Routing = [][]float64{{1 - leave, leave}, {back, 1 - back}}
 		p.Commit = [][]float64{{1, 0}, {1, 1}}
@@ -40,9 +44,17 @@ func (l *loader) router(s *section, p *Point) {
 			s.wrong("routing", "want %d rows, one for each model, not %d", len(p.Models), len(p.Routing))
 		}
 	case "recorded":
+		if s.has("trace") {
+			l.recordedTrace(s, p, outcome.Paths)
+			p.Algorithm = route.Recorded{}
+			break
+		}
 		l.paths(s, p)
 	case "single":
 		l.single(s, p)
+	default:
+		s.number("p", 0, 0, 1)
+		s.giveUp()
 	}
 	s.done()
 	if len(l.problems) == before {
@@ -52,7 +64,7 @@ func (l *loader) router(s *section, p *Point) {
 
 // algorithm makes what the matrices describe.
 func (l *loader) algorithm(s *section, p *Point, name string) {
-	if p.Algorithm != nil || name == "recorded" || name == "single" {
+	if p.Algorithm != nil || p.Trace != "" || name == "recorded" || name == "single" {
 		return
 	}
 	var err error
@@ -82,7 +94,11 @@ func (s *section) probability(key string) float64 {
 // judged reads the law of the verdicts on the small model's tokens: a token is dropped and made again by
 // the large model, or kept.
 func (l *loader) judged(s *section, p *Point, algorithm string) {
-	law := s.word("outcome", "bernoulli", "bernoulli", "bursts", "modulated")
+	law := s.word("outcome", "bernoulli", "bernoulli", "bursts", "modulated", "trace")
+	if law == "trace" {
+		l.signals(s, p, algorithm)
+		return
+	}
 	if law == "modulated" {
 		route := s.numbers("states", 0, 1)
 		transition := s.matrix("transition", 0, 1)
@@ -169,7 +185,7 @@ func (s *section) weights(p *Point) []float64 {
 // paths reads requests by the models that make their tokens.
 func (l *loader) paths(s *section, p *Point) {
 	if !s.has("paths") {
-		s.missing("paths", "want a string for each request, such as \"SLS\"")
+		s.missing("paths", `want a string for each request, such as "SLS", or trace`)
 		return
 	}
 	letters := make(map[rune]int)

@@ -85,8 +85,10 @@ type Point struct {
 	Queue       int // requests that may wait for admission, open loops
 
 	Algorithm core.Algorithm // nil for a single model
-	Outcome   outcome.Source // nil if Paths are recorded
+	Outcome   outcome.Source // nil with Paths or a Trace
 	Paths     [][]int        // a request each: the model that makes each token
+	Trace     string         // file of recorded requests, their workload too; empty if there is none
+	Play      outcome.Play   // what of Trace is played
 	// Routing and Commit are P and C of the throughput model; nil if verdicts are not independent draws.
 	Routing, Commit [][]float64
 
@@ -110,7 +112,7 @@ type Policy struct {
 
 // Workload is the stream of requests of a point, but for its seed.
 type Workload struct {
-	Kind      string // closed, poisson, gamma or trace
+	Kind      string // closed, poisson, gamma, trace or recorded
 	Requests  uint64 // workload.Endless if only UntilNs ends it
 	UntilNs   int64  // 0: when all is done
 	Lengths   workload.Lengths
@@ -127,7 +129,7 @@ type Workload struct {
 // Closed reports whether a request arrives whenever a worker is free.
 func (w *Workload) Closed() bool { return w.Kind == "closed" }
 
-// Source opens the stream of requests under a seed.
+// Source opens the stream of requests under a seed. It is not for a point with a Trace.
 func (w *Workload) Source(seed uint64) (workload.Source, error) {
 	switch w.Kind {
 	case "closed":
@@ -183,7 +185,7 @@ func load(path string, read func(string) ([]byte, error)) (*Spec, error) {
 	}
 	l := &loader{
 		spec: &Spec{File: path}, root: root, read: read, traces: make(map[string]traceFacts),
-		files: make(map[string]string),
+		files: make(map[string]string), recordings: make(map[string]recordedFacts),
 	}
 	l.build()
 	if problems := l.problems.sorted(); len(problems) > 0 {
@@ -202,6 +204,8 @@ type loader struct {
 	traces map[string]traceFacts
 	files  map[string]string // name as given: SHA-256
 	sweep  sweep
+
+	recordings map[string]recordedFacts
 }
 
 // pointsMax bounds a sweep: each point is checked before anything runs.

@@ -203,15 +203,50 @@ func (n *node) with(path []string, value *node) *node {
 	return &out
 }
 
-// writeDocument writes a tree as TOML with sorted keys: the same tree, the same bytes.
+// writeDocument writes a tree as TOML: plain keys first, then a header a table and an element of an array of
+// tables; keys are sorted and what lies deeper is written inline. The same tree gives the same bytes.
 func writeDocument(root table) []byte {
 	var b strings.Builder
+	var tables []string
 	for _, key := range slices.Sorted(maps.Keys(root)) {
-		fmt.Fprintf(&b, "%s = ", quoteKey(key))
-		writeValue(&b, root[key].value)
-		b.WriteByte('\n')
+		if holdsTables(root[key]) {
+			tables = append(tables, key)
+			continue
+		}
+		writeKey(&b, key, root[key])
+	}
+	for _, key := range tables {
+		elements, header := list{root[key]}, "\n["+quoteKey(key)+"]\n"
+		if l, ok := root[key].value.(list); ok {
+			elements, header = l, "\n[["+quoteKey(key)+"]]\n"
+		}
+		for _, n := range elements {
+			b.WriteString(header)
+			t := n.value.(table)
+			for _, inner := range slices.Sorted(maps.Keys(t)) {
+				writeKey(&b, inner, t[inner])
+			}
+		}
 	}
 	return []byte(b.String())
+}
+
+// holdsTables reports whether a node is a table or an array of nothing but tables.
+func holdsTables(n *node) bool {
+	switch v := n.value.(type) {
+	case table:
+		return true
+	case list:
+		return len(v) > 0 && !slices.ContainsFunc(v, func(e *node) bool { _, ok := e.value.(table); return !ok })
+	default:
+		return false
+	}
+}
+
+func writeKey(b *strings.Builder, key string, n *node) {
+	b.WriteString(quoteKey(key) + " = ")
+	writeValue(b, n.value)
+	b.WriteByte('\n')
 }
 
 func quoteKey(key string) string {

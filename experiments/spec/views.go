@@ -66,6 +66,8 @@ func (l *loader) figure(s *section, i int) {
 		l.onlyAxes(s, "concurrency", "policy")
 	case "line":
 		l.line(s, &f)
+	default:
+		s.giveUp()
 	}
 	s.done()
 	l.spec.Figures = append(l.spec.Figures, f)

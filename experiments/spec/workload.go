@@ -16,7 +16,7 @@ type traceFacts struct {
 // workload reads arrivals, lengths and the window of measurement.
 func (l *loader) workload(s *section, p *Point) {
 	w := &p.Workload
-	w.Kind = s.word("kind", "", "closed", "poisson", "gamma", "trace")
+	w.Kind = s.word("kind", "", "closed", "poisson", "gamma", "trace", "recorded")
 	const concurrencyMax = 1 << 16
 	if !s.has("concurrency") {
 		s.missing("concurrency", "want how many requests may be in flight")
@@ -26,7 +26,7 @@ func (l *loader) workload(s *section, p *Point) {
 		p.Queue = int(s.whole("queue_max", 1024, 1, 1<<20))
 	}
 	w.Requests = workload.Endless
-	if w.Kind != "trace" && s.has("requests") {
+	if w.Kind != "trace" && w.Kind != "recorded" && p.Trace == "" && s.has("requests") {
 		w.Requests = uint64(s.whole("requests", 1, 1, math.MaxInt64))
 	}
 	w.UntilNs = s.duration("until", 0, 1)
@@ -34,6 +34,11 @@ func (l *loader) workload(s *section, p *Point) {
 	w.Steady = s.boolean("steady", w.Kind == "closed")
 	w.GoodTTFT = s.duration("good_ttft", 0, 1)
 	w.GoodTPOT = s.duration("good_tpot", 0, 1)
+	if p.Trace != "" || w.Kind == "recorded" {
+		l.recordedWorkload(s, p)
+		s.done()
+		return
+	}
 	w.Lengths.MaxTokens = int32(s.whole("max_tokens", 0, 1, math.MaxInt32))
 	switch w.Kind {
 	case "trace":
@@ -49,6 +54,9 @@ func (l *loader) workload(s *section, p *Point) {
 				s.missing("variation", "want the standard deviation of the gaps over their mean")
 			}
 		}
+	}
+	if w.Kind == "" {
+		s.giveUp()
 	}
 	if w.Kind != "trace" {
 		l.lengths(s, p)
@@ -207,6 +215,9 @@ func (l *loader) length(s *section, key string) workload.Length {
 			mean := t.number("mean", 0, 1, math.MaxInt32)
 			length, err = workload.LognormalMean(mean, sigma, tokens("min", 1), tokens("max", 0))
 		}
+	}
+	if kind == "" {
+		t.giveUp()
 	}
 	t.done()
 	if err != nil && len(l.problems) == before {
