@@ -14,9 +14,10 @@ import (
 //
 // Process "models" has a track for each model, with a slice for each launch (rows, fresh
 // tokens, requests). Process "requests" has a track for each request: waiting for admission,
-// queued, running, on its way between nodes; instants where a token is committed or dropped,
-// and at its end. Beneath it is a track for each model where it was pending meanwhile. Arrows
-// go from the launch that handed a request off to the launch that took it up.
+// queued, running, at the barrier that waits for other models, on its way between nodes;
+// instants where a token is committed or dropped, and at its end. Beneath it is a track for
+// each model where it was pending meanwhile. Arrows go from the launch that handed a request
+// off to the launch that took it up.
 //
 // It is a stream: it holds what the requests in flight may still need. It returns what is
 // wrong with the log, or with w.
@@ -83,25 +84,20 @@ type launchedRow struct {
 
 // journey is a request on its way through the models.
 type journey struct {
-	id        uint64
-	track     int
-	waiting   bool      // a slice of waiting for admission is open
-	running   bool      // a slice of running is open
-	model     int       // of the last launch, or -1
-	since     core.Time // end of the last launch, or admission; never while running
-	launchNs  core.Time // how long the last launch took
-	leftNs    [core.ModelsMax]core.Time
-	pending   [core.ModelsMax]bool // a slice of pending is open
-	committed bool                 // a token, in this turn
+	id       uint64
+	track    int
+	waiting  bool      // a slice of waiting for admission is open
+	running  bool      // a slice of running is open
+	model    int       // of the last launch, or -1
+	since    core.Time // end of the last launch, or admission; never while running
+	launchNs core.Time // how long the last launch took
+	leftNs   [core.ModelsMax]core.Time
+	pending  [core.ModelsMax]bool // a slice of pending is open
+	open     bool                 // its last token is neither committed nor dropped yet
 }
 
 func (p *perfetto) turn(t *Turn) {
 	p.now = t.Now
-	for i := range t.Out.Tokens {
-		if j := p.live[t.Out.Tokens[i].ID]; j != nil {
-			j.committed = true
-		}
-	}
 	for i := range t.In {
 		if t.In[i].Kind == core.BatchDone {
 			p.done(&t.In[i])
@@ -209,10 +205,23 @@ func (p *perfetto) waited(j *journey, m int, queuedNs core.Time) {
 		j.since = queuedNs // not seen before: the log begins later
 	}
 	queuedNs = min(max(queuedNs, j.since), p.now)
+	near := j.model >= 0 && p.models[j.model].Node == p.models[m].Node
 	if j.model >= 0 && j.model != m {
 		p.handoff(j, m)
 	}
-	if j.since < queuedNs {
+	if j.open { // its token was not committed
+		j.open = false
+		at := j.since
+		if near {
+			at = queuedNs // behind a barrier that is later
+		}
+		p.json.instant(at, pidRequests, j.track, "drop", fmt.Sprintf(`{"model":%d}`, j.model))
+	}
+	switch {
+	case j.since == queuedNs:
+	case near:
+		p.json.slice(j.since, queuedNs, pidRequests, j.track, "at the barrier")
+	default:
 		p.json.slice(j.since, queuedNs, pidRequests, j.track, "on its way to "+p.models[m].Name)
 	}
 	if queuedNs < p.now {
@@ -254,9 +263,7 @@ func (p *perfetto) done(e *core.Event) {
 		}
 		j.running, j.since, j.launchNs = false, p.now, p.now-from.startNs
 		p.json.finish(p.now, pidRequests, j.track)
-		if row.head && !j.committed && !e.Failed {
-			p.json.instant(p.now, pidRequests, j.track, "drop", fmt.Sprintf(`{"model":%d}`, e.Model))
-		}
+		j.open = row.head && !e.Failed
 	}
 }
 
@@ -265,7 +272,7 @@ func (p *perfetto) token(t *core.Token) {
 	if j == nil {
 		return
 	}
-	j.committed = false
+	j.open = false
 	p.json.instant(p.now, pidRequests, j.track, "commit",
 		fmt.Sprintf(`{"position":%d,"token":%d,"model":%d}`, t.Position, t.Token, t.Model))
 }

@@ -33,7 +33,8 @@ func TestUniformRoutesWithItsProbability(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, algorithm := range map[string]core.Algorithm{"r2r": route.R2R{Threshold: 1 - p}, "matrix": matrix} {
+	algorithms := map[string]core.Algorithm{"r2r": route.R2R{Threshold: 1 - p}, "matrix": matrix}
+	for name, algorithm := range algorithms {
 		t.Run(name, func(t *testing.T) {
 			routed := 0
 			q := request(3, 0)
@@ -311,8 +312,10 @@ func TestBurstsErrors(t *testing.T) {
 		want string
 	}{
 		{"nothing given", outcome.Bursts{}, "want 0 <= easy < hard <= 1"},
-		{"share too high", outcome.Bursts{RouteShare: 0.9, Hard: 0.8, HardTokens: 5}, "route share = 0.9, want above"},
-		{"share too low", outcome.Bursts{RouteShare: 0.1, Easy: 0.1, Hard: 0.8, HardTokens: 5}, "route share = 0.1"},
+		{"share too high", outcome.Bursts{RouteShare: 0.9, Hard: 0.8, HardTokens: 5},
+			"route share = 0.9, want above"},
+		{"share too low", outcome.Bursts{RouteShare: 0.1, Easy: 0.1, Hard: 0.8, HardTokens: 5},
+			"route share = 0.1"},
 		{"short", outcome.Bursts{RouteShare: 0.3, Hard: 1, HardTokens: 0.5}, "hard tokens = 0.5, want 1 to 1e9"},
 		{"nan", outcome.Bursts{RouteShare: math.NaN(), Hard: 1, HardTokens: 5}, "route share = NaN"},
 		// 90 % hard positions in stretches of 2 leave easy stretches of 2/9 of a token; 9 would fit.

@@ -80,7 +80,8 @@ func (r *Recorded) Next() (q workload.Request, ok bool) {
 		return q, false
 	}
 	if missing := r.missing(rec); missing != "" {
-		r.err = fmt.Errorf("trace %s:%d: request %d: no %s, want it to play", r.from.Name(), rec.Line, rec.ID, missing)
+		r.err = fmt.Errorf("trace %s:%d: request %d: no %s, want it to play", r.from.Name(), rec.Line, rec.ID,
+			missing)
 		return q, false
 	}
 	rec.at, rec.kept, rec.inFlight = 0, 0, true
@@ -136,6 +137,9 @@ func (r *Recorded) Leave(id uint64) {
 	r.free = append(r.free, i)
 }
 
+// Held is how many requests are held, between Next and Leave.
+func (r *Recorded) Held() int { return len(r.byID) }
+
 // Err is the first fault met: of the file, or a pass that was not recorded.
 func (r *Recorded) Err() error { return r.err }
 
@@ -189,12 +193,13 @@ func (r *Recorded) pass(rec *record, model int, position int32, result *core.Res
 			want, rec.kept, rec.at)
 		return
 	}
-	if rec.Results != nil {
-		if results := rec.Results[model]; results != nil {
-			*result = results[position].Result
-		}
+	knowsEOS := false
+	if rec.Results != nil && rec.Results[model] != nil {
+		recorded := &rec.Results[model][position]
+		*result = recorded.Result
+		knowsEOS = recorded.Has&trace.EOS != 0
 	}
-	result.Next, result.EOS = uint8(model), false
+	result.Next = uint8(model)
 	rec.at++
 	if int(rec.at) < len(path) && path[rec.at] == 'x' {
 		rec.at++
@@ -204,7 +209,7 @@ func (r *Recorded) pass(rec *record, model int, position int32, result *core.Res
 	}
 	if int(rec.at) < len(path) {
 		result.Next = path[rec.at] - '0'
-	} else {
+	} else if !knowsEOS {
 		result.EOS = rec.End == trace.EndOfSequence
 	}
 }

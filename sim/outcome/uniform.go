@@ -25,9 +25,7 @@ func (Uniform) Fill(model int, rows []core.Row, requests []Request, results []co
 		request := &requests[row.Slot]
 		position := request.position(row)
 		u := keyed.Float(request.Key.At(uint32(position), uint32(model), keyed.Route))
-		r := &results[i]
-		*r = core.Result{}
-		r.Score, r.Draw, r.EOS = u, u, request.endsAt(position)
+		result.Score, result.Draw, result.EOS = u, u, request.endsAt(position)
 	}
 }
 

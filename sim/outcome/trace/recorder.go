@@ -18,17 +18,24 @@ type Recorder struct {
 	live     map[uint64]*recording
 	order    []*recording // by submission; written and skipped ones leave at the front
 	launched [core.ModelsMax][]passRow
-	turn     uint64
 	skipped  uint64
 	err      error
 }
 
 type recording struct {
 	Request
-	path  []byte
-	gone  bool // has left the run
-	skip  bool
-	token uint64 // the turn in which its last token was committed
+	path []byte
+	open bool // its last pass is neither kept nor dropped yet
+	gone bool // has left the run
+	skip bool
+}
+
+// resolve notes what became of the token of the last pass.
+func (rec *recording) resolve(kept bool) {
+	if rec.open && !kept {
+		rec.path = append(rec.path, 'x')
+	}
+	rec.open = false
 }
 
 // passRow is a row that samples a token, in a launch that has not ended.
@@ -44,16 +51,18 @@ func NewRecorder(w *Writer) *Recorder {
 
 // Turn takes what went in and came out of one core.Scheduler.Turn, of any node. Call it before
 // the next turn of that node.
+//
+// A token is kept if it is committed, in the turn of its completion or, behind a barrier, in a
+// later one; it was dropped if the request runs again or leaves before that.
 func (r *Recorder) Turn(_ int, now core.Time, in []core.Event, out *core.Actions) {
-	r.turn++
-	for i := range out.Tokens {
-		if rec := r.live[out.Tokens[i].ID]; rec != nil {
-			rec.token = r.turn
-		}
-	}
 	for i := range in {
 		if in[i].Kind == core.BatchDone {
 			r.batchDone(&in[i])
+		}
+	}
+	for i := range out.Tokens {
+		if rec := r.live[out.Tokens[i].ID]; rec != nil {
+			rec.resolve(true)
 		}
 	}
 	for i := range out.Leaves {
@@ -102,8 +111,11 @@ func (r *Recorder) launch(l *core.Launch) {
 	for i := range l.Rows {
 		row := &l.Rows[i]
 		pass := passRow{}
-		if rec := r.live[row.ID]; rec != nil && row.Head {
-			pass = passRow{of: rec, position: row.Start + row.Fresh - rec.PromptTokens}
+		if rec := r.live[row.ID]; rec != nil {
+			rec.resolve(false)
+			if row.Head {
+				pass = passRow{of: rec, position: row.Start + row.Fresh - rec.PromptTokens}
+			}
 		}
 		rows = append(rows, pass)
 	}
@@ -117,9 +129,7 @@ func (r *Recorder) batchDone(e *core.Event) {
 			continue
 		}
 		rec.path = append(rec.path, '0'+byte(e.Model))
-		if rec.token != r.turn {
-			rec.path = append(rec.path, 'x')
-		}
+		rec.open = true
 		if rec.Results != nil {
 			rec.note(e.Model, pass.position, &e.Results[i], r.w.header.Signals[e.Model])
 		}
@@ -141,6 +151,7 @@ func (r *Recorder) leave(l *core.Leave) {
 		return
 	}
 	delete(r.live, l.ID)
+	rec.resolve(false)
 	rec.gone = true
 	rec.skip = l.Outcome != core.Finished || l.Tokens < 1
 	rec.End = Length
