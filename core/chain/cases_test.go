@@ -92,6 +92,28 @@ func TestBest(t *testing.T) {
 	}
 }
 
+// TestPlan holds the best thresholds by N of figure 10, and those of N = 8.
+func TestPlan(t *testing.T) {
+	last := [2]int{}
+	plan, err := Plan(context.Background(), figure10(0.35), 8, []int{1, 0}, SearchOptions{
+		Progress: func(done, total int) { last = [2]int{done, total} }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n, want := range map[int]int{1: 1, 2: 2, 3: 2, 4: 3, 8: 5} {
+		if !slices.Equal(plan[n-1], []int{1, want}) {
+			t.Errorf("N=%d: %v, want [1 %d]", n, plan[n-1], want)
+		}
+	}
+	if len(plan) != 8 || last != [2]int{36, 36} {
+		t.Errorf("%d rows, last progress %v, want 8 rows and 36 of 36", len(plan), last)
+	}
+	_, err = Plan(context.Background(), figure10(0.35), 4, []int{1, 2}, SearchOptions{})
+	wantError(t, err, "(2-1) = 1, want below N = 1")
+	_, err = Plan(context.Background(), figure10(0.35), 0, nil, SearchOptions{})
+	wantError(t, err, "N = 0")
+}
+
 // TestTie takes the first of equal sets: with p = 0 the large threshold cannot matter.
 func TestTie(t *testing.T) {
 	r, err := Search(context.Background(), figure10(0), 4, []int{1, 0}, SearchOptions{})

@@ -41,7 +41,7 @@
 // If the cut is large (elimination would take more than 4e8 multiplications), step 3 is done by GMRES
 // without forming the matrix (Method Iteration). This happens with three and more models and with step
 // times that depend on the batch. If its result cannot be proven to 1e-9, elimination follows, up to a cut
-// of 12,000 states; beyond, a result proven to 1e-6 is returned and a worse one refused (ErrNotProven).
+// of 8,000 states; beyond, a result proven to 1e-6 is returned and a worse one refused (ErrNotProven).
 //
 // # Proof
 //

@@ -35,8 +35,8 @@ type law struct {
 // which it is taken if iteration cannot prove its result. denseStates limits the memory of elimination.
 const (
 	dense       = 4e8
-	denseLimit  = 2e12
-	denseStates = 12000
+	denseLimit  = 3e11
+	denseStates = 8000
 )
 
 // Relative error bounds: iteration stops at wanted; elimination takes over above accepted, if the chain is

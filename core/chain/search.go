@@ -42,7 +42,7 @@ type SearchResult struct {
 
 // Search solves m with n requests in flight for every feasible threshold set (Sets). fixed holds some
 // thresholds, 0 leaves one free, nil leaves all free. It fails if any set fails, with the error of the first
-// such set in order, or if ctx ends.
+// such set in order, or if ctx ends; ctx is looked at between sets.
 func Search(ctx context.Context, m Model, n int, fixed []int, o SearchOptions) (*SearchResult, error) {
 	if err := m.Validate(n); err != nil {
 		return nil, err
@@ -74,6 +74,38 @@ func Search(ctx context.Context, m Model, n int, fixed []int, o SearchOptions) (
 		}
 	}
 	return r, nil
+}
+
+// Plan returns the best thresholds for every number of requests in flight: row n-1 holds those of n requests, n
+// from 1 to most, as Search finds them. fixed must be feasible for one request, so it can hold thresholds at 1
+// only, or be nil. Progress counts the sets of all rows.
+func Plan(ctx context.Context, m Model, most int, fixed []int, o SearchOptions) ([][]int, error) {
+	if err := m.Validate(most); err != nil {
+		return nil, err
+	}
+	total := 0
+	for n := 1; n <= most; n++ {
+		sets, err := Sets(n, len(m.Routing), fixed)
+		if err != nil {
+			return nil, err
+		}
+		total += len(sets)
+	}
+	progress, before := o.Progress, 0
+	o.Infeasible = false
+	var plan [][]int
+	for n := 1; n <= most; n++ {
+		if progress != nil {
+			o.Progress = func(done, _ int) { progress(before+done, total) }
+		}
+		r, err := Search(ctx, m, n, fixed, o)
+		if err != nil {
+			return nil, fmt.Errorf("N = %d: %w", n, err)
+		}
+		before += len(r.Points)
+		plan = append(plan, r.Points[r.Best].Thresholds)
+	}
+	return plan, nil
 }
 
 // better reports whether a's throughput is above b's by more than the errors of both.
