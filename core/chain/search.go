@@ -76,9 +76,9 @@ func Search(ctx context.Context, m Model, n int, fixed []int, o SearchOptions) (
 	return r, nil
 }
 
-// Plan returns the best thresholds for every number of requests in flight: row n-1 holds those of n requests, n
-// from 1 to most, as Search finds them. fixed must be feasible for one request, so it can hold thresholds at 1
-// only, or be nil. Progress counts the sets of all rows.
+// Plan returns the best thresholds for every number of requests in flight: row n-1 holds those of n
+// requests, n from 1 to most, as Search finds them. fixed must be feasible for one request, so it can hold
+// thresholds at 1 only, or be nil. Progress counts the sets of all rows.
 func Plan(ctx context.Context, m Model, most int, fixed []int, o SearchOptions) ([][]int, error) {
 	if err := m.Validate(most); err != nil {
 		return nil, err

@@ -23,9 +23,9 @@ type Options struct {
 	// gets too large. Step times are rounded to it, none by more than a half, which Solution.Rounding and
 	// Solution.RoundingCost report.
 	Coarsen bool
-	// MaxStates and MaxTransitions limit the chain; 0 stands for DefaultMaxStates and DefaultMaxTransitions.
-	// While a chain is solved a state takes about 250 bytes and a transition 4 to 8, besides up to 256 MiB and, under
-	// elimination, 16 bytes for each pair of cut states.
+	// MaxStates and MaxTransitions limit the chain; 0 stands for DefaultMaxStates and
+	// DefaultMaxTransitions. While a chain is solved a state takes about 250 bytes and a transition 4 to 8,
+	// besides up to 256 MiB and, under elimination, 16 bytes for each pair of cut states.
 	MaxStates, MaxTransitions int
 }
 
