@@ -50,67 +50,123 @@ func (s *Scheduler) complete(mi int, failed bool, results []Result) {
 		}
 		return
 	}
-	s.judge(m, mi, results)
-	s.stay(m, mi, results)
-	for _, i := range m.others {
-		s.rowDone(&m.rows[i], m, mi, int(m.next[i]), &results[i])
+	stays, others := s.judge(m, mi, results)
+	s.stay(m, mi, results, stays)
+	for _, i := range others {
+		row, res := &m.rows[i], &results[i]
+		if next := int(m.next[i]); !s.hop(row, mi, next, res) {
+			s.rowDone(row, m, mi, next, res)
+		}
 	}
 }
 
 // unasked is noted in model.next for a row that has no head, no choice, or no request.
 const unasked = -1
 
-// judge asks the Algorithm for the next model of every row that has a head and a choice.
-// Doing that first keeps the loop of stay free of calls.
-func (s *Scheduler) judge(m *model, mi int, results []Result) {
-	rows, next, requests := m.rows, m.next, s.requests
+// judge asks the Algorithm for the next model of every row that has a head and a choice. It
+// returns the rows that simply stay and go on, as most do, and the others. Doing that first,
+// without a branch on the verdict, keeps calls and mispredictions out of the loop of stay.
+func (s *Scheduler) judge(m *model, mi int, results []Result) (stays, others []int32) {
+	rows := m.rows
+	next, stays, others := m.next[:len(rows)], m.stays[:len(rows)], m.others[:len(rows)]
+	results = results[:len(rows)]
 	own := uint32(1) << mi
+	stay := 0
 	for i := range rows {
 		row := &rows[i]
-		r := &requests[row.Slot]
-		if next[i] = unasked; row.Head && r.Models != own && r.phase != draining {
-			to := s.alg.Route(&r.Visit, &results[i])
-			if uint(to) >= uint(len(s.models)) || r.Models>>to&1 == 0 {
-				panic(fmt.Sprintf("core: %T sent request %d to model %d, which it may not visit",
-					s.alg, r.ID, to))
+		r := &s.requests[row.Slot]
+		to := unasked
+		if row.Head && r.Models != own && r.phase != draining {
+			if to = s.alg.Route(&r.Visit, &results[i]); uint(to) >= ModelsMax || r.Models>>to&1 == 0 {
+				s.astray(r, to)
 			}
-			next[i] = int8(to)
 		}
+		next[i] = int8(to)
+		stays[stay] = int32(i)
+		others[i-stay] = int32(i)
+		simple := 0
+		if to == mi && !r.prefixed {
+			simple = 1
+		}
+		if results[i].EOS || r.known+1 >= r.limit {
+			simple = 0
+		}
+		stay += simple
 	}
+	return stays[:stay], others[:len(rows)-stay]
+}
+
+// astray stops an Algorithm that leaves the models of its request.
+func (s *Scheduler) astray(r *request, to int) {
+	panic(fmt.Sprintf("core: %T sent request %d to model %d, which it may not visit", s.alg, r.ID, to))
 }
 
 // stay commits the tokens of the rows that stay at the model and go on, and puts those
-// requests back into its queue: what most rows do. The others are noted for rowDone.
-func (s *Scheduler) stay(m *model, mi int, results []Result) {
-	rows, next, queue, tokens := m.rows, m.next, m.queue, s.out.Tokens
-	requests, seats, models, now := s.requests, s.seats, len(s.models), s.now
-	before, others := len(tokens), m.others[:0]
-	for i := range rows {
-		row := &rows[i]
+// requests back into its queue.
+func (s *Scheduler) stay(m *model, mi int, results []Result, stays []int32) {
+	n, q := len(s.out.Tokens), len(m.queue)
+	s.out.Tokens = s.out.Tokens[:n+len(stays)]
+	m.queue = m.queue[:q+len(stays)]
+	tokens, queue := s.out.Tokens[n:][:len(stays)], m.queue[q:][:len(stays)]
+	rows, requests, now := m.rows, s.requests, s.now
+	for k, i := range stays {
+		row, res := &rows[i], &results[i]
 		r := &requests[row.Slot]
-		res := &results[i]
-		if int(next[i]) != mi || r.prefixed || res.EOS || r.known+1 >= r.limit {
-			others = append(others, int32(i))
-			continue
-		}
-		tokens = tokens[:len(tokens)+1]
-		t := &tokens[len(tokens)-1]
+		t := &tokens[k]
 		t.ID, t.Slot, t.Position, t.Model = r.ID, row.Slot, r.Position, r.Model
 		t.Token, t.LogProb = res.Token, res.LogProb
 		r.Position++
 		r.known++
 		r.drops = 0
-		seat := &seats[int(row.Slot)*models+mi]
+		seat := &r.seats[mi&(ModelsMax-1)]
 		seat.kv = row.Start + row.Fresh
 		seat.rebuild = false
 		seat.state = seatQueued
 		seat.since = now
-		queue = append(queue, row.Slot)
+		queue[k] = row.Slot
 	}
-	m.queue = m.queue[:len(queue)] // the same arrays: only their lengths change
-	m.others = m.others[:len(others)]
-	s.out.Tokens = s.out.Tokens[:len(tokens)]
-	s.count.Committed += uint64(len(tokens) - before)
+	s.count.Committed += uint64(len(stays))
+}
+
+// hop does what rowDone does with the commonest of other rows: the request goes on at another
+// model of this node, and nothing else is to be seen to. It reports false, with nothing done,
+// where that is not so.
+func (s *Scheduler) hop(row *Row, mi, next int, res *Result) bool {
+	r := &s.requests[row.Slot]
+	if next == mi || uint(next) >= uint(len(s.models)) || r.prefixed || r.drops > dropsMax-2 {
+		return false
+	}
+	to := &s.models[next]
+	target := &r.seats[next&(ModelsMax-1)]
+	if !to.owned || r.Models>>next&1 == 0 || target.pages == 0 ||
+		res.EOS || r.known+1 >= r.limit || s.receiver != nil {
+		return false
+	}
+	seat := &r.seats[mi&(ModelsMax-1)]
+	if s.alg.Send(&r.Visit, res, next) {
+		s.commit(row.Slot, r, mi, res)
+	} else {
+		seat.dropped++
+		r.drops++
+		s.count.Dropped++
+	}
+	s.count.Handoffs++
+	seat.kv = row.Start + row.Fresh
+	seat.rebuild = false
+	seat.state = seatPending
+	seat.seen = r.known
+	seat.since = s.now
+	to.pendings++
+	to.pendingNs += s.now - target.since
+	if target.kv == r.known {
+		target.kv-- // as comeTo
+	}
+	target.returned = true
+	target.state = seatQueued
+	target.since = s.now
+	r.Model, r.at = int32(next), int8(next)
+	to.queue = append(to.queue, row.Slot)
+	return true
 }
 
 // rowDone takes any result.
@@ -228,7 +284,7 @@ func (s *Scheduler) leaveFor(slot int32, r *request, seat *seat, m, next int) {
 // comeTo puts the request into the queue of model m, where its suffix begins with m's own
 // last token: sampled there, never fed.
 func (s *Scheduler) comeTo(slot int32, r *request, m int) {
-	seat := &s.seats[int(slot)*len(s.models)+m]
+	seat := &r.seats[m&(ModelsMax-1)]
 	if seat.state == seatPending {
 		s.models[m].pendings++
 		s.models[m].pendingNs += s.now - seat.since

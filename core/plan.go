@@ -126,31 +126,31 @@ func (s *Scheduler) takeAll(mi int) {
 // takeRun adds rows from queue[next] on, up to the first that needs more than this leaf
 // does: pages, or the account of a rebuilt seat. It returns that one's index.
 func (s *Scheduler) takeRun(m *model, mi, next int) int {
-	rows, t, now := m.rows, m.tally, s.now
-	queue, requests, seats, models := m.queue, s.requests, s.seats, len(s.models)
-	for ; next < len(queue); next++ {
-		slot := queue[next]
-		seat := &seats[int(slot)*models+mi]
+	t, now, requests := m.tally, s.now, s.requests
+	queue, n := m.queue[next:], len(m.rows)
+	rows := m.rows[n : n+len(queue)]
+	taken := len(queue)
+	for k, slot := range queue {
 		r := &requests[slot]
+		seat := &r.seats[mi&(ModelsMax-1)]
 		if r.known > seat.room || seat.rebuild {
+			taken = k
 			break
 		}
 		t.fed += int64(r.known - seat.kv)
 		t.context += int64(seat.kv)
 		t.waitNs += now - seat.since
-		rows = rows[:len(rows)+1]
-		row := &rows[len(rows)-1]
+		row := &rows[k]
 		row.set(r, seat, slot, r.known-seat.kv)
 		row.Head = true
-		seat.state = seatRunning
 		if seat.returned {
-			seat.returned = false
 			t.returned++
 		}
+		seat.state, seat.returned = seatRunning, false
 	}
-	m.rows = m.rows[:len(rows)] // the same array: only its length changes
+	m.rows = m.rows[:n+taken]
 	m.tally = t
-	return next
+	return next + taken
 }
 
 // set writes all but Head. Rows are written in place, field by field: appending a literal of

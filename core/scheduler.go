@@ -20,7 +20,7 @@ const (
 // nowhere is request.at of a request that is not queued or running at a model of this node.
 const nowhere = -1
 
-// request is the part of a slot that every turn touches: one cache line.
+// request is the part of a slot that turns touch: a cache line, and half a line a seat.
 type request struct {
 	Visit
 	known    int32 // tokens: prompt and committed, as far as this node knows
@@ -34,6 +34,7 @@ type request struct {
 	told     bool // NewsAdmitted has come, or this node is the front
 	cancel   bool // NewsCancel has come: end it wherever it turns up
 	prefixed bool // details.prefix is not empty
+	seats    [ModelsMax]seat
 }
 
 // details is the rest of a slot.
@@ -72,7 +73,8 @@ type model struct {
 	queue    []int32 // slots, oldest first
 	rows     []Row   // of the launch in flight
 	next     []int8  // verdicts on those rows
-	others   []int32 // rows that stay has left to rowDone
+	stays    []int32 // rows whose requests simply stay
+	others   []int32 // the other rows
 	pool     pool
 	seq      uint64
 	rowsMax  int
@@ -112,7 +114,6 @@ type Scheduler struct {
 	receiver Receiver
 	requests []request
 	details  []details
-	seats    []seat // [slot*len(models) + model]
 	models   []model
 	byID     table
 	free     []int32 // slots
@@ -140,7 +141,6 @@ func New(c Config) (*Scheduler, error) {
 		c: c, alg: c.Algorithm, policy: c.Policy,
 		requests: make([]request, c.Requests),
 		details:  make([]details, c.Requests),
-		seats:    make([]seat, c.Requests*len(c.Models)),
 		models:   make([]model, len(c.Models)),
 		byID:     newTable(c.Requests),
 		free:     make([]int32, 0, c.Requests),
@@ -170,7 +170,8 @@ func New(c Config) (*Scheduler, error) {
 		s.models[i].queue = make([]int32, 0, c.Requests)
 		s.models[i].rows = make([]Row, 0, c.Requests)
 		s.models[i].next = make([]int8, c.Requests)
-		s.models[i].others = make([]int32, 0, c.Requests)
+		s.models[i].stays = make([]int32, c.Requests)
+		s.models[i].others = make([]int32, c.Requests)
 		if s.barrier {
 			s.models[i].results = make([]Result, 0, c.Requests)
 		}
@@ -295,7 +296,7 @@ func (s *Scheduler) fold(e *Event) {
 	}
 }
 
-func (s *Scheduler) seat(slot int32, m int) *seat { return &s.seats[int(slot)*len(s.models)+m] }
+func (s *Scheduler) seat(slot int32, m int) *seat { return &s.requests[slot].seats[m] }
 
 func (s *Scheduler) wakeBy(t Time) {
 	if s.out.Wake == 0 || t < s.out.Wake {

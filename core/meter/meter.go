@@ -176,47 +176,45 @@ func (m *Meter) tokens(node int, now core.Time, tokens []core.Token) {
 		m.committed += uint64(len(tokens))
 	}
 	last := int32(len(m.models) - 1)
-	run := gaps{m: m}
+	var byModel [core.ModelsMax]uint64
+	// Requests that go on together share their time between commits: a run is added at once.
+	gap, run := core.Time(0), int64(0)
 	for i := range tokens {
 		t := &tokens[i]
-		if counting {
-			m.models[t.Model].committed++
-		}
+		byModel[t.Model&(core.ModelsMax-1)]++
 		s := m.slot(node, t.Slot)
 		s.tokens++
+		byLast := int32(0)
 		if t.Model == last {
-			s.byLast++
+			byLast = 1
 		}
+		s.byLast += byLast
+		since := s.last
+		s.last = now
 		if s.first < 0 {
 			s.first = now
-		} else if counting && !s.warmup {
-			run.add(now - s.last)
+			continue
 		}
-		s.last = now
+		if s.warmup {
+			continue
+		}
+		if now-since != gap {
+			m.addGaps(gap, run)
+			gap, run = now-since, 0
+		}
+		run++
 	}
-	run.flush()
-}
-
-// gaps adds times between commits to Meter.gap, a run of equal ones at once: requests that
-// go on together share their gap.
-type gaps struct {
-	m   *Meter
-	gap core.Time
-	n   int64
-}
-
-func (r *gaps) add(gap core.Time) {
-	if gap != r.gap {
-		r.flush()
-		r.gap = gap
+	m.addGaps(gap, run)
+	if counting {
+		for i := range m.models {
+			m.models[i].committed += byModel[i]
+		}
 	}
-	r.n++
 }
 
-func (r *gaps) flush() {
-	if r.n > 0 {
-		r.m.gap.AddN(r.gap, r.n)
-		r.n = 0
+func (m *Meter) addGaps(gap core.Time, n int64) {
+	if n > 0 && m.counting() {
+		m.gap.AddN(gap, n)
 	}
 }
 
