@@ -1,6 +1,12 @@
 // Package outcome says what forward passes give in the simulator: keyed draws, or what a
 // recorded run gave. It knows requests and positions, never policies or batches, so that
 // every policy meets the same world.
+//
+// Sources:
+//
+//   - Uniform: an independent draw at every position and model.
+//   - Modulated (NewBursts, NewModulated): easy and hard stretches, a hidden Markov chain.
+//   - Recorded: a trace (package trace), by its paths or by its signals.
 package outcome
 
 import (
