@@ -2,6 +2,7 @@ package core
 
 import (
 	"fmt"
+	"math"
 	"slices"
 )
 
@@ -61,7 +62,7 @@ func (s *Scheduler) complete(mi int, failed bool, results []Result) {
 }
 
 // unasked is noted in model.next for a row that has no head, no choice, or no request.
-const unasked = -1
+const unasked = math.MaxInt8
 
 // judge asks the Algorithm for the next model of every row that has a head and a choice. It
 // returns the rows that simply stay and go on, as most do, and the others. Doing that first,
@@ -84,14 +85,10 @@ func (s *Scheduler) judge(m *model, mi int, results []Result) (stays, others []i
 		next[i] = int8(to)
 		stays[stay] = int32(i)
 		others[i-stay] = int32(i)
-		simple := 0
-		if to == mi && !r.prefixed {
-			simple = 1
+		if results[i].EOS || r.known+1 >= r.limit || r.prefixed {
+			continue
 		}
-		if results[i].EOS || r.known+1 >= r.limit {
-			simple = 0
-		}
-		stay += simple
+		stay += int((uint32(to^mi) - 1) >> 31) // 1 if to == mi
 	}
 	return stays[:stay], others[:len(rows)-stay]
 }
