@@ -3,6 +3,7 @@ package outcome_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -317,4 +318,35 @@ func TestRecordedMemoryDoesNotGrow(t *testing.T) {
 	if r.Err() != nil || r.Held() != 0 {
 		t.Errorf("%v, %d requests held, want none", r.Err(), r.Held())
 	}
+}
+
+func BenchmarkRecordedFill(b *testing.B) {
+	const requests, tokens = 32, 512
+	text := `{"format":"tokenrouter-trace","version":1,"models":["slm"],"signals":[[]]}` + "\n"
+	for i := range requests {
+		text += fmt.Sprintf(`{"id":%d,"prompt_tokens":10,"path":"%s"}`+"\n", i, strings.Repeat("0", tokens))
+	}
+	rows := make([]core.Row, requests)
+	results := make([]core.Result, requests)
+	for b.Loop() {
+		b.StopTimer()
+		r := play(b, text, outcome.Paths)
+		batch := make([]outcome.Request, requests)
+		for i := range batch {
+			r.Next()
+			batch[i] = request(uint64(i), tokens)
+			rows[i] = core.Row{ID: uint64(i), Slot: int32(i), Start: 9, Fresh: 1, Head: true}
+		}
+		b.StartTimer()
+		for range tokens {
+			r.Fill(0, rows, batch, results)
+			for i := range rows {
+				rows[i].Start++
+			}
+		}
+		if r.Err() != nil {
+			b.Fatal(r.Err())
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*requests*tokens), "ns/row")
 }

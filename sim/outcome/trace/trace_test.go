@@ -2,6 +2,7 @@ package trace_test
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"math"
 	"os"
@@ -269,7 +270,8 @@ func FuzzRead(f *testing.F) {
 	f.Add(head + good)
 	f.Add(`{"format":"tokenrouter-trace","version":1,"models":["a"],"signals":[["logprob","top_prob",` +
 		`"entropy","draw","eos"]]}` + "\n" +
-		`{"id":1,"prompt_tokens":1,"output_tokens":1,"results":[{"logprob":[-1e-9],"top_prob":[0.5],"entropy":[0],"draw":[null],"eos":[true]}]}`)
+		`{"id":1,"prompt_tokens":1,"output_tokens":1,"results":[{"logprob":[-1e-9],` +
+		`"top_prob":[0.5],"entropy":[0],"draw":[null],"eos":[true]}]}`)
 	f.Fuzz(func(t *testing.T, text string) {
 		if _, err := read(text); err != nil {
 			return
@@ -282,17 +284,17 @@ func FuzzRead(f *testing.F) {
 }
 
 func BenchmarkReadPath(b *testing.B) {
-	line := `{"id":7,"arrival_ms":12.5,"prompt_tokens":30,"output_tokens":512,"end":"eos","path":"` +
-		strings.Repeat("00x1", 256) + `"}` + "\n"
+	const requests, tokens = 1000, 512
+	var text strings.Builder
+	text.WriteString(head)
+	for i := range requests {
+		fmt.Fprintf(&text, `{"id":%d,"prompt_tokens":30,"path":"%s"}`+"\n", i, strings.Repeat("00x1", tokens/2))
+	}
+	b.ReportAllocs()
 	for b.Loop() {
-		r, err := trace.NewReader("run.jsonl", strings.NewReader(head+line))
-		if err != nil {
-			b.Fatal(err)
-		}
-		var q trace.Request
-		if err := r.Read(&q); err != nil {
-			b.Fatal(err)
+		if got, err := read(text.String()); err != nil || len(got) != requests {
+			b.Fatal(len(got), err)
 		}
 	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*512), "ns/token")
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*requests*tokens), "ns/token")
 }
