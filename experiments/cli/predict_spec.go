@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"tokenrouter/core/chain"
+	"tokenrouter/experiments/run"
 	"tokenrouter/experiments/spec"
 )
 
@@ -44,7 +44,11 @@ func (f *predictFlags) fromSpec(path string) ([]question, error) {
 			continue
 		}
 		seen[key] = true
-		q, err := f.question(chainModel(p), p.Concurrency)
+		m, err := run.Chain(p)
+		if err != nil {
+			return nil, badInput(err)
+		}
+		q, err := f.question(m, p.Concurrency)
 		if err != nil {
 			return nil, err
 		}
@@ -70,15 +74,6 @@ func loadSpec(path string) (*spec.Spec, error) {
 	}
 	s, err := spec.Load(path)
 	return s, badInput(err)
-}
-
-// chainModel is what the throughput model sees of a point.
-func chainModel(p *spec.Point) chain.Model {
-	m := chain.Model{Routing: p.Routing, Commit: p.Commit}
-	for _, model := range p.Models {
-		m.Step = append(m.Step, chain.Table(model.ByRows...))
-	}
-	return m
 }
 
 // systemOf names what a sweep has set of the system, such as "p = 0.35".
