@@ -27,8 +27,8 @@ const (
 // Recorded plays a trace back. It is a workload too: Next gives the trace's requests. What was
 // never recorded is never made up: Err then says what is missing, and all results are zero.
 //
-// It reads the trace as a stream and holds the requests between Next and Leave. It belongs to
-// one run.
+// It reads the trace as a stream and holds the requests between Next and Leave, which the driver
+// is to call; it is to submit each request at its Entry. It belongs to one run.
 type Recorded struct {
 	from    *trace.Reader
 	play    Play
