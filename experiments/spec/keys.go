@@ -1,5 +1,10 @@
 package spec
 
+import (
+	"fmt"
+	"strings"
+)
+
 // Key is a key that a spec may have.
 type Key struct {
 	Path string // [] stands for an element of an array
@@ -36,7 +41,7 @@ var Keys = []Key{
 	{"models[].latency.steps", "durations", `latency of kind "table"`,
 		"a time for every combination of the axes, the last axis fastest"},
 	{"models[].latency.file", "file", `latency of kind "table" or "affine"`,
-		"samples: CSV with rows, fresh_tokens, context_tokens (optional) and step_ms; affine is fitted"},
+		"samples: CSV with rows, step_ms and, where recorded, fresh_tokens and context_tokens; affine is fitted"},
 	{"models[].latency.outside", "refuse | clamp", `latency of kind "table", or "affine" with a valid range`,
 		"outside the range: end the run, or take the nearest and warn; default refuse"},
 	{"models[].latency.shape", "model shape", `latency of kind "roofline"`, "named dimensions, such as Qwen3-0.6B"},
@@ -192,4 +197,18 @@ var Keys = []Key{
 	{"reference[].metric", "metric", "any reference", "column of the summary that they compare to"},
 	{"reference[].file", "file", "any reference", "CSV with the swept axes and the metric as columns"},
 	{"reference[].points", "tables", "a reference without file", "an axis a key, and value"},
+}
+
+// Manual writes Keys as a page of Markdown.
+func Manual() []byte {
+	var b strings.Builder
+	b.WriteString("# Keys of a spec\n\n" +
+		"A spec is a TOML file. Times are strings with a unit (\"6.0ms\"), sizes too (\"80GiB\"). `[]` stands for an\n" +
+		"element of an array. An axis of `[sweep]` has an array of values; points are all their combinations, the\n" +
+		"first axis of the list below outermost. A length is an integer, or a table with a law.\n\n" +
+		"| key | type | where | meaning |\n|---|---|---|---|\n")
+	for _, k := range Keys {
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", k.Path, strings.ReplaceAll(k.Type, "|", "\\|"), k.When, k.Doc)
+	}
+	return []byte(b.String())
 }

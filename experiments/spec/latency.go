@@ -192,7 +192,7 @@ func (l *loader) samples(s *section) ([]latency.Point, bool) {
 		}
 		column[name] = i
 	}
-	for _, name := range []string{"rows", "fresh_tokens", "step_ms"} {
+	for _, name := range []string{"rows", "step_ms"} {
 		if _, ok := column[name]; !ok {
 			l.addLine(path, 1, name, "missing column")
 			return nil, false

@@ -63,7 +63,7 @@ func (l *loader) delayed(s *section, p *Point) {
 func (l *loader) fixed(s *section, p *Point) {
 	before := len(l.problems)
 	b := s.wholes("thresholds", 1, math.MaxInt32)
-	if len(l.problems) > before {
+	if len(l.problems) > before || p.Concurrency == 0 {
 		return
 	}
 	if len(b) != len(p.Models) {
@@ -108,7 +108,7 @@ func (l *loader) thresholdTable(s *section, p *Point) [][]int {
 			s.r.add(s.keys[key], s.name(key), "unknown model, the models are "+quoteAll(p.names()))
 		}
 	}
-	if len(l.problems) > before {
+	if len(l.problems) > before || p.Concurrency == 0 {
 		return nil
 	}
 	if _, err := core.TableThresholds(rows); err != nil {
@@ -141,7 +141,7 @@ func (l *loader) planned(s *section, p *Point) {
 		for i, b := range hold {
 			least[i] = max(b, 1)
 		}
-		if err := core.Feasible(least, p.Concurrency); err != nil {
+		if err := core.Feasible(least, p.Concurrency); err != nil && p.Concurrency > 0 {
 			s.wrong("hold", "want a feasible set: %v", err)
 		}
 	}

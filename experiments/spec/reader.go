@@ -109,6 +109,9 @@ func (s *section) unknown(key string) string {
 			here = append(here, strings.TrimSuffix(first, "[]"))
 		}
 	}
+	if path := namesake(key); path != "" && !slices.Contains(here, strings.ToLower(key)) {
+		return "unknown key, the nearest known is " + path
+	}
 	if best := nearest(key, here); best != "" {
 		return "unknown key, the nearest known is " + s.name(best)
 	}
@@ -127,12 +130,23 @@ var aliases = map[string]string{
 	"kv_blocks": "models[].kv.pages", "min_batch": "policy.thresholds",
 }
 
+// namesake is the key of another section with the same name, or what other systems call it.
+func namesake(key string) string {
+	key = strings.ToLower(key)
+	for _, k := range Keys {
+		if strings.HasSuffix(k.Path, "."+key) && !strings.HasPrefix(k.Path, "sweep.") {
+			return k.Path
+		}
+		if before, _, ok := strings.Cut(k.Path, "."+key+"."); ok {
+			return before + "." + key
+		}
+	}
+	return aliases[key]
+}
+
 // elsewhere is the known key of any section that is nearest to key: by its last part or last two, or else by
 // a part of key itself, as in treshold_large.
 func elsewhere(key string) string {
-	if path, ok := aliases[strings.ToLower(key)]; ok {
-		return path
-	}
 	var names []string
 	byName := make(map[string]string)
 	note := func(name, path string) {

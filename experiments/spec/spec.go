@@ -183,10 +183,7 @@ func load(path string, read func(string) ([]byte, error)) (*Spec, error) {
 	if problems != nil {
 		return nil, problems
 	}
-	l := &loader{
-		spec: &Spec{File: path}, root: root, read: read, traces: make(map[string]traceFacts),
-		files: make(map[string]string), recordings: make(map[string]recordedFacts),
-	}
+	l := newLoader(path, root, read)
 	l.build()
 	if problems := l.problems.sorted(); len(problems) > 0 {
 		return nil, problems
@@ -206,6 +203,13 @@ type loader struct {
 	sweep  sweep
 
 	recordings map[string]recordedFacts
+}
+
+func newLoader(path string, root *node, read func(string) ([]byte, error)) *loader {
+	return &loader{
+		spec: &Spec{File: path}, root: root, read: read, traces: make(map[string]traceFacts),
+		files: make(map[string]string), recordings: make(map[string]recordedFacts),
+	}
 }
 
 // pointsMax bounds a sweep: each point is checked before anything runs.

@@ -21,7 +21,7 @@ func (l *loader) workload(s *section, p *Point) {
 	if !s.has("concurrency") {
 		s.missing("concurrency", "want how many requests may be in flight")
 	}
-	p.Concurrency = int(s.whole("concurrency", 1, 1, concurrencyMax))
+	p.Concurrency = int(s.whole("concurrency", 0, 1, concurrencyMax)) // 0: reported
 	if w.Kind != "closed" {
 		p.Queue = int(s.whole("queue_max", 1024, 1, 1<<20))
 	}
