@@ -32,3 +32,13 @@ type Source interface {
 	// Err is the first fault met, for example a position that a trace does not have.
 	Err() error
 }
+
+// Enterer is implemented by a Source that knows at which model a request enters.
+type Enterer interface {
+	Entry(id uint64) int
+}
+
+// Leaver is implemented by a Source that keeps something of each request until it has left.
+type Leaver interface {
+	Leave(id uint64)
+}
