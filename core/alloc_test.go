@@ -63,7 +63,8 @@ func newLoop(t testing.TB, config core.Config, n int) *loop {
 func (l *loop) submit() {
 	front := l.nodes[0]
 	l.next++
-	sub := core.Submission{ID: l.next, PromptTokens: 10 + int32(l.next%30), TokensMax: 1 + int32(l.next*7%uint64(l.longest))}
+	sub := core.Submission{ID: l.next, PromptTokens: 10 + int32(l.next%30),
+		TokensMax: 1 + int32(l.next*7%uint64(l.longest))}
 	if l.next%2 == 0 {
 		sub.Prefix = l.prefix
 	}

@@ -35,7 +35,8 @@ func TestNewRefuses(t *testing.T) {
 		{"live above slots", func(c *core.Config) { c.LiveMax = 9 }, "LiveMax = 9"},
 		{"live negative", func(c *core.Config) { c.LiveMax = -1 }, "LiveMax = -1"},
 		{"no context", func(c *core.Config) { c.ContextMax = 1 }, "ContextMax = 1"},
-		{"context wraps an int32", func(c *core.Config) { c.ContextMax = math.MaxInt32 }, "ContextMax = 2147483647"},
+		{"context wraps an int32", func(c *core.Config) { c.ContextMax = math.MaxInt32 },
+			"ContextMax = 2147483647"},
 		{"no page", func(c *core.Config) { c.PageTokens = 0 }, "PageTokens = 0"},
 		{"budget of a page", func(c *core.Config) { c.TokenBudget = 7 }, "TokenBudget = 7"},
 		{"budget of two pages", func(c *core.Config) { c.TokenBudget = 8 }, ""},
@@ -45,7 +46,8 @@ func TestNewRefuses(t *testing.T) {
 		{"node negative", func(c *core.Config) { c.Models[1].Node = -1 }, "Node = -1"},
 		{"node without model", func(c *core.Config) { c.Node = 3 }, "node 3 has no model"},
 		{"rows negative", func(c *core.Config) { c.Models[0].RowsMax = -1 }, "RowsMax = -1"},
-		{"too few slots for two nodes", func(c *core.Config) { c.Models[1].Node, c.LiveMax = 1, 5 }, "Requests = 8"},
+		{"too few slots for two nodes", func(c *core.Config) { c.Models[1].Node, c.LiveMax = 1, 5 },
+			"Requests = 8"},
 		{"step-sync over two nodes", func(c *core.Config) { c.Models[1].Node, c.Policy = 1, core.StepSync{} },
 			"node 0 owns 1 of 2"},
 		{"model-sync over two nodes", func(c *core.Config) { c.Models[1].Node, c.Policy = 1, core.ModelSync{} },
@@ -127,7 +129,8 @@ func (a astray) Route(*core.Visit, *core.Result) int { return a.to }
 func TestRouteAstray(t *testing.T) {
 	for _, to := range []int{-1, -2, 2, 127, 128, 255, 256, 257, 1 << 32, -1 << 63} {
 		t.Run(fmt.Sprint(to), func(t *testing.T) {
-			w := newWorld(t, core.Config{Models: models(3), Policy: core.Eager{}, Algorithm: astray{to: to}}, ms, ms, ms)
+			w := newWorld(t, core.Config{Models: models(3), Policy: core.Eager{}, Algorithm: astray{to: to}}, ms, ms,
+				ms)
 			w.result = func(uint64, int, int, int) core.Result { return core.Result{} }
 			w.submit(0, core.Submission{ID: 7, PromptTokens: 1, TokensMax: 5, Models: 0b011})
 			defer func() {

@@ -59,7 +59,8 @@ func TestPlanPagesRefuses(t *testing.T) {
 		{"no KV", 1 << 40, []core.Footprint{bad}, 16, `"0.6B"`},
 		{"products that wrap", 1 << 40, []core.Footprint{huge, huge}, 16, `"0.6B"`},
 	} {
-		if got, err := core.PlanPages(c.budget, c.models, c.page); err == nil || !strings.Contains(err.Error(), c.errHas) {
+		if got, err := core.PlanPages(c.budget, c.models, c.page); err == nil || !strings.Contains(err.Error(),
+			c.errHas) {
 			t.Errorf("%s: %d pages, error %v, want one with %q", c.name, got, err, c.errHas)
 		}
 	}

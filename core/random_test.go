@@ -228,7 +228,8 @@ func (c chooser) compare(w *world, b [][]int) {
 		}
 		want := plain(twins[n.id].turn(w.now, in))
 		if got := plain(out); !reflect.DeepEqual(got, want) {
-			w.t.Fatalf("t=%d node %d: core decides\n%s\nthe twin\n%s\nof %+v\n%+v", w.now, n.id, text(got), text(want), in, w.config)
+			w.t.Fatalf("t=%d node %d: core decides\n%s\nthe twin\n%s\nof %+v\n%+v", w.now, n.id, text(got),
+				text(want), in, w.config)
 		}
 	}
 }

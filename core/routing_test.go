@@ -33,7 +33,8 @@ func (w *world) toys(seeds map[uint64]uint64) map[uint64][]step {
 		draw := uniform(seeds[id], uint64(position), uint64(model), 1)
 		r := core.Result{
 			Token: int32(hash(key, uint64(draw*4)) % 1000), EOS: hash(key, 2)%1009 == 0,
-			Score: uniform(key, 3), Entropy: uniform(key, 4), Draw: uniform(seeds[id], uint64(position), uint64(model), 2),
+			Score: uniform(key, 3), Entropy: uniform(key, 4), Draw: uniform(seeds[id], uint64(position),
+				uint64(model), 2),
 		}
 		steps[id] = append(steps[id], step{position, model, r.Token})
 		return r
@@ -136,7 +137,8 @@ func TestFirstTokenRouted(t *testing.T) {
 // TestSmallEOSOverruled: an EOS of the SLM at a routed position is dropped like any token and
 // the request goes on; one that is not routed ends it and is in the answer.
 func TestSmallEOSOverruled(t *testing.T) {
-	for _, a := range []core.Algorithm{route.R2R{Threshold: 0.5}, route.CoLLM{Threshold: 0.5}, route.RStitch{Threshold: 0.5}} {
+	for _, a := range []core.Algorithm{route.R2R{Threshold: 0.5}, route.CoLLM{Threshold: 0.5},
+		route.RStitch{Threshold: 0.5}} {
 		w := scripted(t, a, 9, core.Result{Token: 2, EOS: true, Score: 1, Entropy: 1}, core.Result{Token: 20},
 			core.Result{Token: 2, EOS: true})
 		w.wants(t, []int32{20, 2}, core.EndOfSequence)
@@ -145,7 +147,8 @@ func TestSmallEOSOverruled(t *testing.T) {
 
 // TestLargeEOSEnds: an EOS of the LLM ends the request there; KV of both is free (settled).
 func TestLargeEOSEnds(t *testing.T) {
-	w := scripted(t, route.R2R{Threshold: 0.5}, 9, core.Result{Token: 10, Score: 1}, core.Result{Token: 2, EOS: true})
+	w := scripted(t, route.R2R{Threshold: 0.5}, 9, core.Result{Token: 10, Score: 1}, core.Result{Token: 2,
+		EOS: true})
 	w.wants(t, []int32{2}, core.EndOfSequence)
 	if got := w.leaves[1].Model; got != llm {
 		t.Errorf("ended at model %d, want the LLM", got)
@@ -154,7 +157,8 @@ func TestLargeEOSEnds(t *testing.T) {
 
 // TestOneTokenRouted: at most 1 token, and it is routed: exactly one token, the LLM's.
 func TestOneTokenRouted(t *testing.T) {
-	for _, a := range []core.Algorithm{route.R2R{Threshold: 0.5}, route.CoLLM{Threshold: 0.5}, route.RStitch{Threshold: 0.5}} {
+	for _, a := range []core.Algorithm{route.R2R{Threshold: 0.5}, route.CoLLM{Threshold: 0.5},
+		route.RStitch{Threshold: 0.5}} {
 		w := scripted(t, a, 1, core.Result{Token: 10, Score: 1, Entropy: 1}, core.Result{Token: 20})
 		w.wants(t, []int32{20}, core.TokensMax)
 		if c := w.nodes[0].s.Counters(); c.Committed != 1 || c.Dropped != 1 || c.Handoffs != 1 {
@@ -166,7 +170,8 @@ func TestOneTokenRouted(t *testing.T) {
 // TestRStitchProgress: the SLM is unsure and the LLM sure at every position. The LLM's sure
 // token is kept on return, or this would never end.
 func TestRStitchProgress(t *testing.T) {
-	w := newWorld(t, core.Config{Models: models(2), Policy: core.Eager{}, Algorithm: route.RStitch{Threshold: 0.03}}, 10*ms, 35*ms)
+	w := newWorld(t, core.Config{Models: models(2), Policy: core.Eager{},
+		Algorithm: route.RStitch{Threshold: 0.03}}, 10*ms, 35*ms)
 	w.result = func(_ uint64, n, position, model int) core.Result {
 		return core.Result{Token: int32(100*model + position), Entropy: float64(1 - model)}
 	}
@@ -182,9 +187,11 @@ func TestRStitchProgress(t *testing.T) {
 func TestRStitchStaysWhileUnsure(t *testing.T) {
 	unsure := func(token int32) core.Result { return core.Result{Token: token, Entropy: 0.5} }
 	sure := func(token int32) core.Result { return core.Result{Token: token, Entropy: 0.01} }
-	w := scripted(t, route.RStitch{Threshold: 0.03}, 5, sure(10), unsure(11), unsure(20), unsure(21), sure(22), sure(12))
+	w := scripted(t, route.RStitch{Threshold: 0.03}, 5, sure(10), unsure(11), unsure(20), unsure(21), sure(22),
+		sure(12))
 	w.wants(t, []int32{10, 20, 21, 22, 12}, core.TokensMax)
-	if fed := w.nodes[0].shadow.fed; !reflect.DeepEqual(fed, [][]int32{{1, 5, 9, 10, 20, 21, 22}, {1, 5, 9, 10, 20, 21}}) {
+	if fed := w.nodes[0].shadow.fed; !reflect.DeepEqual(fed, [][]int32{{1, 5, 9, 10, 20, 21, 22}, {1, 5, 9, 10,
+		20, 21}}) {
 		t.Errorf("fed %v", fed)
 	}
 }
@@ -193,7 +200,8 @@ func TestRStitchStaysWhileUnsure(t *testing.T) {
 // then tokens 3 to 6, of which 3 is its own.
 func TestSuffix(t *testing.T) {
 	score := func(token int32, routed float64) core.Result { return core.Result{Token: token, Score: routed} }
-	w := scripted(t, route.R2R{Threshold: 0.5}, 8, score(10, 0), score(11, 0), score(12, 0), score(99, 1), score(23, 0),
+	w := scripted(t, route.R2R{Threshold: 0.5}, 8, score(10, 0), score(11, 0), score(12, 0), score(99, 1),
+		score(23, 0),
 		score(14, 0), score(15, 0), score(16, 0), score(99, 1), score(27, 0))
 	w.wants(t, []int32{10, 11, 12, 23, 14, 15, 16, 27}, core.TokensMax)
 	if fed := w.nodes[0].shadow.fed[llm]; !slices.Equal(fed, []int32{1, 5, 9, 10, 11, 12, 23, 14, 15, 16}) {
@@ -214,7 +222,8 @@ func TestVerdicts(t *testing.T) {
 		{"always", func(int) bool { return true }, 50, upTo(50)},
 		{"every third", func(p int) bool { return p%3 == 2 }, 9, []int{2, 5, 8}},
 	} {
-		w := newWorld(t, core.Config{Models: models(2), Policy: core.Eager{}, Algorithm: route.R2R{Threshold: 0.5}}, 10*ms, 35*ms)
+		w := newWorld(t, core.Config{Models: models(2), Policy: core.Eager{},
+			Algorithm: route.R2R{Threshold: 0.5}}, 10*ms, 35*ms)
 		w.result = func(_ uint64, _, position, _ int) core.Result {
 			if c.routed(position) {
 				return core.Result{Score: 1}
@@ -254,7 +263,8 @@ func TestAloneAndInABatch(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, a := range []core.Algorithm{
-		route.R2R{Threshold: 0.6}, route.CITER{Threshold: 0.4}, route.CoLLM{Threshold: 0.6}, route.RStitch{Threshold: 0.4}, me,
+		route.R2R{Threshold: 0.6}, route.CITER{Threshold: 0.4}, route.CoLLM{Threshold: 0.6},
+		route.RStitch{Threshold: 0.4}, me,
 	} {
 		for _, seed := range []uint64{0, 7} {
 			t.Run(fmt.Sprintf("%T seed %d", a, seed), func(t *testing.T) {
@@ -276,8 +286,10 @@ func TestAloneAndInABatch(t *testing.T) {
 	}
 }
 
-func playBatch(t *testing.T, a core.Algorithm, seeds map[uint64]uint64, b core.Thresholds, node int) map[uint64][]step {
-	config := core.Config{Models: models(2), Policy: core.Delayed{Thresholds: b}, Algorithm: a, Requests: 8, LiveMax: 4}
+func playBatch(t *testing.T, a core.Algorithm, seeds map[uint64]uint64, b core.Thresholds,
+	node int) map[uint64][]step {
+	config := core.Config{Models: models(2), Policy: core.Delayed{Thresholds: b}, Algorithm: a, Requests: 8,
+		LiveMax: 4}
 	config.Models[1].Node = node
 	w := newWorld(t, config, 10*ms, 35*ms)
 	w.delay = func(int, int) core.Time { return 3 * ms }

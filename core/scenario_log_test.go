@@ -45,7 +45,8 @@ func (l *scenarioLog) turn(n *node, in []core.Event, out *core.Actions) {
 		l.line("  token %d.%d = %d by %s", t.ID, t.Position, t.Token, l.name(int(t.Model)))
 	}
 	for _, leave := range out.Leaves {
-		l.line("  %d leaves %s: %v, %v, %d tokens", leave.ID, l.name(leave.Model), leave.Outcome, leave.Reason, leave.Tokens)
+		l.line("  %d leaves %s: %v, %v, %d tokens", leave.ID, l.name(leave.Model), leave.Outcome, leave.Reason,
+			leave.Tokens)
 	}
 	for _, h := range out.Sends {
 		ids := n.shadow.tokens[h.ID]

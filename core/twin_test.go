@@ -113,7 +113,8 @@ func (t *twin) turn(now core.Time, in []core.Event) *core.Actions {
 			then(e)
 		}
 	}
-	of(core.Arrived, func(e core.Event) uint64 { return e.Handoff.ID }, func(e core.Event) { t.arrived(*e.Handoff) })
+	of(core.Arrived, func(e core.Event) uint64 { return e.Handoff.ID },
+		func(e core.Event) { t.arrived(*e.Handoff) })
 	of(core.NewsCame, func(e core.Event) uint64 { return e.News.ID }, func(e core.Event) { t.newsCame(e.News) })
 	var early []core.Event
 	of(core.Cancelled, func(e core.Event) uint64 { return e.ID }, func(e core.Event) {

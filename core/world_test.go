@@ -239,7 +239,8 @@ func (w *world) tellAll(n *node) {
 func (w *world) sendAll(n *node) {
 	for _, h := range n.out.Sends {
 		ids := n.shadow.handoff(&h)
-		w.send(n.id, w.config.Models[h.To].Node, arrival{event: core.Event{Kind: core.Arrived, Handoff: &h}, ids: ids})
+		w.send(n.id, w.config.Models[h.To].Node, arrival{event: core.Event{Kind: core.Arrived, Handoff: &h},
+			ids: ids})
 	}
 }
 

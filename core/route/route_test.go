@@ -63,7 +63,8 @@ func TestThresholdEquality(t *testing.T) {
 // TestOneTokenAtTheLargeModel: R2R, CITER and Co-LLM return after one LLM token, whatever its
 // signals are, and keep it.
 func TestOneTokenAtTheLargeModel(t *testing.T) {
-	for _, a := range []core.Algorithm{route.R2R{Threshold: 0.5}, route.CITER{Threshold: 0.5}, route.CoLLM{Threshold: 0.5}} {
+	for _, a := range []core.Algorithm{route.R2R{Threshold: 0.5}, route.CITER{Threshold: 0.5},
+		route.CoLLM{Threshold: 0.5}} {
 		for _, score := range []float64{0, 0.5, 1} {
 			next, keep := verdict(a, llm, core.Result{Score: score, Entropy: 1})
 			if next != slm || !keep {
@@ -83,7 +84,8 @@ func TestEntropyOfOneHotIsSure(t *testing.T) {
 	}{
 		{0, 0, slm}, {1, 0.999, llm}, {math.Ln2 / math.Log(151936), 0.03, llm}, {0.0581, 0.0582, slm},
 	} {
-		if next, _ := verdict(route.RStitch{Threshold: c.threshold}, slm, core.Result{Entropy: c.entropy}); next != c.next {
+		if next, _ := verdict(route.RStitch{Threshold: c.threshold}, slm,
+			core.Result{Entropy: c.entropy}); next != c.next {
 			t.Errorf("entropy %v, threshold %v: next %d, want %d", c.entropy, c.threshold, next, c.next)
 		}
 	}
@@ -96,7 +98,8 @@ func TestRecorded(t *testing.T) {
 		next int
 		keep bool
 	}{
-		{core.Result{Next: 0}, slm, true}, {core.Result{Next: 1}, llm, true}, {core.Result{Next: 1, Drop: true}, llm, false},
+		{core.Result{Next: 0}, slm, true}, {core.Result{Next: 1}, llm, true}, {core.Result{Next: 1, Drop: true},
+			llm, false},
 	} {
 		if next, keep := verdict(route.Recorded{}, slm, c.r); next != c.next || keep != c.keep {
 			t.Errorf("%+v: next %d, keep %v", c.r, next, keep)
