@@ -41,8 +41,9 @@ var testModules = []string{"github.com/google/go-cmp", "pgregory.net/rapid", "go
 // impure are the packages that the scheduler core must not touch, by the reason.
 var impure = map[string]string{
 	"time": "a clock", "math/rand": "randomness", "math/rand/v2": "randomness", "crypto/rand": "randomness",
-	"os": "input and output", "io": "input and output", "net": "input and output", "net/http": "input and output",
-	"log": "logging", "log/slog": "logging", "sync": "concurrency", "sync/atomic": "concurrency",
+	"os": "input and output", "io": "input and output", "net": "input and output",
+	"net/http": "input and output",
+	"log":      "logging", "log/slog": "logging", "sync": "concurrency", "sync/atomic": "concurrency",
 	"context": "concurrency", "runtime": "the machine", "unsafe": "memory that is not its own",
 }
 
@@ -74,8 +75,8 @@ func imports(f *file) []Finding {
 	return found
 }
 
-// goroutines reports go statements in the scheduler core, and looks at the clock where results must not depend
-// on it.
+// goroutines reports go statements in the scheduler core, and looks at the clock where results must not
+// depend on it.
 func goroutines(f *file) []Finding {
 	if f.test {
 		return nil

@@ -90,8 +90,8 @@ func documentation(f *file) []Finding {
 	return found
 }
 
-// undocumented calls missing for an exported type, constant or variable that neither has a comment nor stands in
-// a group that has one.
+// undocumented calls missing for an exported type, constant or variable that neither has a comment nor
+// stands in a group that has one.
 func undocumented(d *ast.GenDecl, spec ast.Spec, missing func(n ast.Node, kind, name string)) {
 	switch s := spec.(type) {
 	case *ast.TypeSpec:

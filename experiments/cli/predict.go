@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -57,8 +58,8 @@ func newPredict() *cobra.Command {
 		Short: "Find the best thresholds with the exact throughput model",
 		Long:  predictLong,
 		Example: `  tokenrouter predict -n 8 --p 0.35 --latency 6.0ms,27.9ms
-  tokenrouter predict -n 8 --p 0.35 --latency 6.0ms,27.9ms --thresholds 1,5    one set only
-  tokenrouter predict -n 8 --p 0.35 --latency 6.0ms,27.9ms --fix 1,_           hold the small model's at 1
+  tokenrouter predict -n 8 --p 0.35 --latency 6.0ms,27.9ms --thresholds 1,5    # one set only
+  tokenrouter predict -n 8 --p 0.35 --latency 6.0ms,27.9ms --fix 1,_           # hold the small model's
   tokenrouter predict -n 4 --routing "0.5,0.5;1,0" --commit "1,0;1,0" --latency 6ms,28ms --quantum 2ms
   tokenrouter predict experiments/threshold.toml --json`,
 		Args: between(0, 1, "at most one SPEC.toml"),
@@ -155,8 +156,10 @@ func judged(err error) error {
 	switch {
 	case errors.Is(err, chain.ErrInfeasible), errors.Is(err, chain.ErrOffLattice):
 		return badInput(err)
-	case errors.Is(err, chain.ErrTooManyStates):
+	case errors.Is(err, chain.ErrTooManyStates) && strings.Contains(err.Error(), "would fit"):
 		return badInput(fmt.Errorf("%w (see --quantum)", err))
+	case errors.Is(err, chain.ErrTooManyStates):
+		return badInput(err)
 	case errors.Is(err, context.Canceled):
 		return errors.New("interrupted")
 	}

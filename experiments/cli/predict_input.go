@@ -44,18 +44,18 @@ func (f *predictFlags) model() (chain.Model, error) {
 		return m, misuse("--commit goes with --routing; --p stands for both matrices of R2R")
 	case f.p.set:
 		if got := len(f.latency.of); got != 2 {
-			return m, misuse("--latency = %q has %s, want 2 with --p: small,large", f.latency.text, times(got))
+			return m, misuse("--latency = %q has %s, want 2 with --p: small,large", f.latency.text, count(got, "time"))
 		}
 		m = chain.R2R(f.p.of, chain.StepTime{}, chain.StepTime{})
 	case !f.commit.set:
 		return m, misuse("--commit is missing, want the tokens committed by each move that --routing has")
 	default:
 		if got, want := len(f.commit.of), len(f.routing.of); got != want {
-			return m, misuse("--commit = %q has %d rows, want %d as --routing has", f.commit.text, got, want)
+			return m, misuse("--commit = %q has %s, want %d as --routing has", f.commit.text, count(got, "row"), want)
 		}
 		if got, want := len(f.latency.of), len(f.routing.of); got != want {
 			return m, misuse("--latency = %q has %s, want %d as --routing has rows",
-				f.latency.text, times(got), want)
+				f.latency.text, count(got, "time"), want)
 		}
 		m = chain.Model{Routing: f.routing.of, Commit: f.commit.of}
 	}
@@ -89,7 +89,8 @@ func (f *predictFlags) question(m chain.Model, n int) (question, error) {
 // feasible checks set, which flag gave as text; 0 stands for a free threshold, at best 1.
 func feasible(flag, text string, set []int, n, models int) error {
 	if len(set) != models {
-		return misuse("%s = %q has %d thresholds, want %d, one for each model", flag, text, len(set), models)
+		return misuse("%s = %q has %s, want %d, one for each model",
+			flag, text, count(len(set), "threshold"), models)
 	}
 	sum := 0
 	var terms []string
@@ -105,9 +106,10 @@ func feasible(flag, text string, set []int, n, models int) error {
 		"so all requests could wait for ever", flag, text, n, strings.Join(terms, " + "), sum, n))
 }
 
-func times(n int) string {
-	if n == 1 {
-		return "1 time"
+// count is a number of things, in words.
+func count(n int, thing string) string {
+	if n != 1 {
+		thing += "s"
 	}
-	return fmt.Sprintf("%d times", n)
+	return fmt.Sprintf("%d %s", n, thing)
 }

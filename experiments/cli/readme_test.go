@@ -66,8 +66,8 @@ func TestReadmeCommands(t *testing.T) {
 			t.Errorf("the README does not name the command %s", name)
 		}
 	}
-	for _, name := range []string{"core", "sim", "exec", "experiments", "experiments/spec/KEYS.md", "plots", "lint",
-		"docs/threshold.png", "ARCHITECTURE.md", "CHANGELOG.md", "LICENSE"} {
+	for _, name := range []string{"core", "sim", "exec", "experiments", "experiments/spec/KEYS.md", "plots",
+		"lint", "docs/threshold.png", "ARCHITECTURE.md", "CHANGELOG.md", "LICENSE"} {
 		if _, err := os.Stat(filepath.Join("../..", name)); err != nil {
 			t.Errorf("the README names %s: %v", name, err)
 		}

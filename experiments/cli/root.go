@@ -175,11 +175,11 @@ func between(least, most int, what string) cobra.PositionalArgs {
 		case len(args) < least && len(args) == 0:
 			return misuse("no argument, want %s", what)
 		case len(args) < least:
-			return misuse("%d arguments (%s), want %s", len(args), strings.Join(args, " "), what)
+			return misuse("%s (%s), want %s", count(len(args), "argument"), strings.Join(args, " "), what)
 		case len(args) > most && most == 0:
 			return misuse("argument %q, want none", args[0])
 		case len(args) > most:
-			return misuse("%d arguments (%s), want %s", len(args), strings.Join(args, " "), what)
+			return misuse("%s (%s), want %s", count(len(args), "argument"), strings.Join(args, " "), what)
 		}
 		return nil
 	}

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/big"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -78,7 +80,27 @@ func duration(s string) (int64, error) {
 	if d <= 0 || d > durationMax {
 		return 0, fmt.Errorf("want a time from 1ns to %v", durationMax)
 	}
+	if !wholeNanoseconds(s) {
+		return 0, errors.New("is finer than a nanosecond, want whole nanoseconds")
+	}
 	return int64(d), nil
+}
+
+var durationParts = regexp.MustCompile(`([0-9.]+)(ns|us|µs|μs|ms|s|m|h)`)
+
+// wholeNanoseconds reports whether s, which time.ParseDuration takes, loses nothing there: that cuts off
+// what is finer than a nanosecond.
+func wholeNanoseconds(s string) bool {
+	sum := new(big.Rat)
+	for _, part := range durationParts.FindAllStringSubmatch(s, -1) {
+		unit, err := time.ParseDuration("1" + part[2])
+		number, ok := new(big.Rat).SetString(part[1])
+		if err != nil || !ok {
+			return false
+		}
+		sum.Add(sum, number.Mul(number, new(big.Rat).SetInt64(int64(unit))))
+	}
+	return sum.IsInt()
 }
 
 func durations(s string) ([]int64, error) {
@@ -113,7 +135,7 @@ func matrix(check func(float64) error) func(string) ([][]float64, error) {
 		}
 		for i, row := range rows {
 			if len(row) != len(rows) {
-				return nil, fmt.Errorf("row %d has %d entries, want %d as there are rows", i+1, len(row), len(rows))
+				return nil, fmt.Errorf("row %d has length %d, want %d as there are rows", i+1, len(row), len(rows))
 			}
 		}
 		return rows, nil
