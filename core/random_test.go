@@ -246,7 +246,7 @@ func plain(out *core.Actions) *core.Actions {
 		p.Tokens = append(p.Tokens, tok)
 	}
 	for _, l := range out.Leaves {
-		l.Slot, l.Dropped = min(l.Slot, 0), 0
+		l.Slot = min(l.Slot, 0)
 		p.Leaves = append(p.Leaves, l)
 	}
 	for _, g := range out.Grants {
@@ -257,7 +257,7 @@ func plain(out *core.Actions) *core.Actions {
 		for i := range l.Rows {
 			l.Rows[i].Slot, l.Rows[i].Gen = 0, 0
 		}
-		p.Launches = append(p.Launches, core.Launch{Model: l.Model, Seq: l.Seq, Rows: l.Rows})
+		p.Launches = append(p.Launches, l)
 	}
 	for _, h := range out.Sends {
 		h.Slot = 0
@@ -269,7 +269,9 @@ func plain(out *core.Actions) *core.Actions {
 
 // text is all of a turn's actions as bytes.
 func text(out *core.Actions) string {
-	return fmt.Sprintf("admits %+v\ntokens %+v\nleaves %+v\ngrants %+v\nlaunches %+v\nsends %+v\nnews %+v\nwake %d",
+	const form = "admits %+v\ntokens %+v\nleaves %+v\ngrants %+v\n" +
+		"launches %+v\nsends %+v\nnews %+v\nwake %d"
+	return fmt.Sprintf(form,
 		out.Admits, out.Tokens, out.Leaves, out.Grants, out.Launches, out.Sends, out.News, out.Wake)
 }
 

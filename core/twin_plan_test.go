@@ -145,7 +145,20 @@ func (t *twin) launch(m int) bool {
 	mo.queue = slices.DeleteFunc(mo.queue, func(r *twinRequest) bool { return r.place == "running" })
 	mo.rows, mo.running, mo.busy = rows, taken, true
 	mo.seq++
-	t.out.Launches = append(t.out.Launches, core.Launch{Model: m, Seq: mo.seq, Rows: slices.Clone(rows)})
+	launch := core.Launch{Model: m, Seq: mo.seq, Rows: slices.Clone(rows), Pendings: len(mo.returns)}
+	for _, row := range rows {
+		launch.Fresh += int64(row.Fresh)
+		launch.Context += int64(row.Start)
+		launch.WaitNs += t.now - row.Since
+		if row.Returned {
+			launch.Returned++
+		}
+	}
+	for _, pendingNs := range mo.returns {
+		launch.PendingNs += pendingNs
+	}
+	mo.returns = nil
+	t.out.Launches = append(t.out.Launches, launch)
 	return true
 }
 

@@ -45,8 +45,11 @@ type twinSeat struct {
 	seen     int
 	pages    []*twinPage
 	since    core.Time
+	left     core.Time // with pending
+	pending  bool      // the request was here and is away
 	returned bool
 	rebuild  bool
+	dropped  int
 }
 
 // twinPage is a page in use. A shared one is known by its key.
@@ -68,6 +71,7 @@ type twinModel struct {
 	free    int
 	shared  map[uint64]*twinPage
 	promise int
+	returns []core.Time // since the last launch: how long each was pending
 }
 
 func newTwin(c core.Config, b [][]int) *twin {
@@ -211,7 +215,7 @@ func (t *twin) judge(r *twinRequest, m, next int, res *core.Result) {
 			t.end(r, m, core.Finished, core.TokensMax)
 			return
 		}
-	} else if r.drops++; r.drops == 100 {
+	} else if r.drops, r.seats[m].dropped = r.drops+1, r.seats[m].dropped+1; r.drops == 100 {
 		t.end(r, m, core.Failed, core.NoProgress)
 		return
 	}
@@ -219,7 +223,7 @@ func (t *twin) judge(r *twinRequest, m, next int, res *core.Result) {
 		t.enqueue(r, m)
 		return
 	}
-	r.seats[m].seen = r.known
+	r.seats[m].seen, r.seats[m].pending, r.seats[m].left = r.known, true, t.now
 	if t.models[next].owned {
 		t.come(r, next)
 	} else {
@@ -250,6 +254,10 @@ func (t *twin) come(r *twinRequest, m int) {
 		t.adopt(r, m)
 	}
 	seat.returned = true
+	if seat.pending {
+		seat.pending = false
+		t.models[m].returns = append(t.models[m].returns, t.now-seat.left)
+	}
 	if t.c.Algorithm != nil && t.mask(r.sub) != 1<<m {
 		if receiver, ok := t.c.Algorithm.(core.Receiver); ok {
 			receiver.Receive(t.visitOf(r, m), r.known-seat.seen)
@@ -306,9 +314,13 @@ func (t *twin) end(r *twinRequest, m int, outcome core.Outcome, reason core.Reas
 
 // leave gives back all pages but those of a launch that still runs.
 func (t *twin) leave(r *twinRequest, m int, outcome core.Outcome, reason core.Reason, tokens int32) {
-	t.out.Leaves = append(t.out.Leaves, core.Leave{
+	leave := core.Leave{
 		ID: r.sub.ID, Tokens: tokens, Model: m, Outcome: outcome, Reason: reason, Guest: t.c.Node != 0,
-	})
+	}
+	for _, seat := range r.seats {
+		leave.Dropped += int32(seat.dropped)
+	}
+	t.out.Leaves = append(t.out.Leaves, leave)
 	if r.place != "waiting" && t.c.Node == 0 {
 		t.promiseAll(r, -1)
 	}

@@ -51,6 +51,7 @@ type node struct {
 	wake   core.Time
 	shadow *shadow
 	turns  int
+	tally  core.Counters // what its turns asked for, added up
 }
 
 // arrival is an event on its way to a node. ids are the token ids that travel with it.
@@ -191,9 +192,26 @@ func (w *world) turn(n *node) {
 		w.t.Fatalf("t=%d node %d: %v", w.now, n.id, err)
 	}
 	n.wake = n.out.Wake
+	n.count(&n.out)
 	w.carryOut(n)
 	if w.observe != nil {
 		w.observe(n, in, &n.out)
+	}
+}
+
+// count adds up what the Scheduler's own Counters must say.
+func (n *node) count(out *core.Actions) {
+	n.tally.Turns++
+	n.tally.Committed += uint64(len(out.Tokens))
+	for _, l := range out.Launches {
+		n.tally.Launches++
+		n.tally.Rows += uint64(len(l.Rows))
+		for _, row := range l.Rows {
+			n.tally.Fed += uint64(row.Fresh)
+		}
+	}
+	for _, l := range out.Leaves {
+		n.tally.Dropped += uint64(l.Dropped)
 	}
 }
 
@@ -289,6 +307,13 @@ func (w *world) settled() {
 		w.t.Errorf("I1: submitted %d, gone %d", c.Submitted, gone)
 	}
 	for _, n := range w.nodes {
+		c := n.s.Counters()
+		counted := core.Counters{
+			Turns: c.Turns, Committed: c.Committed, Launches: c.Launches, Rows: c.Rows, Fed: c.Fed, Dropped: c.Dropped,
+		}
+		if counted != n.tally {
+			w.t.Errorf("node %d counts %+v, want %+v", n.id, counted, n.tally)
+		}
 		if n.s.Live() != 0 || n.s.Waiting() != 0 || n.s.FreeSlots() != w.config.Requests || n.s.HeldByPeers() != 0 {
 			w.t.Errorf("node %d: live %d, waiting %d, free slots %d of %d, held by peers %d, want none", n.id,
 				n.s.Live(), n.s.Waiting(), n.s.FreeSlots(), w.config.Requests, n.s.HeldByPeers())
