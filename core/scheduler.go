@@ -247,7 +247,7 @@ func compareEvents(a, b *Event) int {
 	}
 	switch a.Kind {
 	case NewsCame:
-		return int(a.News.Kind) - int(b.News.Kind)
+		return cmp.Or(int(a.News.Kind)-int(b.News.Kind), int(a.News.Node-b.News.Node))
 	case Cancelled:
 		return int(a.Reason) - int(b.Reason)
 	case Submitted:

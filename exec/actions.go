@@ -20,6 +20,10 @@ func (l *Loop) carryOut() {
 	for i := range l.out.Leaves {
 		l.leave(&l.out.Leaves[i])
 	}
+	for id, q := range l.submitted {
+		l.sequences[id] = q
+	}
+	clear(l.submitted)
 	for _, a := range l.out.Admits {
 		q := l.sequences[a.ID]
 		if q == nil && !l.hasLeft(a.ID) {
@@ -30,10 +34,8 @@ func (l *Loop) carryOut() {
 	}
 	for i := range l.out.Sends {
 		h := l.out.Sends[i]
-		q := l.bySlot[h.Slot]
-		l.send(l.c.Core.Models[h.To].Node, Message{
-			Handoff: &h, Anchor: h.Anchor, Tokens: q.tokens[h.Anchor : h.Anchor+h.Tokens],
-		})
+		tokens := l.bySlot[h.Slot].suffix(int(h.Anchor), int(h.Anchor+h.Tokens))
+		l.send(l.c.Core.Models[h.To].Node, Message{Handoff: &h, Anchor: h.Anchor, Tokens: tokens})
 	}
 	for _, g := range l.out.Grants {
 		r := &l.runners[g.Model]
@@ -55,7 +57,7 @@ func (l *Loop) sendNews() {
 			m := Message{News: n}
 			if q := l.sequences[n.ID]; n.Kind == core.NewsEnded && node == 0 && q != nil {
 				anchor := min(int(n.Anchor), len(q.tokens))
-				m.Anchor, m.Tokens = int32(anchor), q.tokens[anchor:]
+				m.Anchor, m.Tokens = int32(anchor), q.suffix(anchor, len(q.tokens))
 			}
 			l.send(node, m)
 		}
@@ -63,6 +65,7 @@ func (l *Loop) sendNews() {
 }
 
 func (l *Loop) send(node int, m Message) {
+	m.At = l.now
 	if err := l.c.Links[node].Send(m); err != nil {
 		l.report(fmt.Errorf("link to node %d: %w", node, err))
 	}
@@ -73,34 +76,28 @@ func (l *Loop) hasLeft(id uint64) bool {
 	return slices.ContainsFunc(l.out.Leaves, func(e core.Leave) bool { return e.ID == id })
 }
 
+// leave tells the end to the one whom it concerns: a refusal to the turn's submission of that
+// ID, any other end to the request that was there before, if there was one.
 func (l *Loop) leave(e *core.Leave) {
-	if e.Reason == core.Duplicate {
-		l.refuseDuplicate(e)
-		return
+	requests := l.sequences
+	if e.Outcome == core.Rejected || requests[e.ID] == nil {
+		requests = l.submitted
 	}
-	q := l.sequences[e.ID]
+	q := requests[e.ID]
 	if q == nil {
-		return
+		return // a guest that came and ended before its first message
 	}
-	delete(l.sequences, e.ID)
+	delete(requests, e.ID)
 	if e.Slot >= 0 {
+		l.bySlot[e.Slot] = nil
 		for m := range l.runners {
-			if l.runners[m].device != nil {
-				l.runners[m].freed = append(l.runners[m].freed, e.Slot)
+			if r := &l.runners[m]; r.device != nil {
+				r.freed = append(r.freed, e.Slot)
 			}
 		}
 	}
 	if q.request != nil && q.request.Sink != nil {
 		q.request.Sink.Left(*e)
-	}
-}
-
-func (l *Loop) refuseDuplicate(e *core.Leave) {
-	i := slices.IndexFunc(l.duplicates, func(r *Request) bool { return r.ID == e.ID })
-	r := l.duplicates[i]
-	l.duplicates = slices.Delete(l.duplicates, i, i+1)
-	if r.Sink != nil {
-		r.Sink.Left(*e)
 	}
 }
 

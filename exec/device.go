@@ -6,21 +6,25 @@ import "tokenrouter/core"
 // a time, never from two threads at once but not always from the same thread.
 type Device interface {
 	// Step feeds the pass and fills p.Results for the rows with a Head. An error ends all
-	// requests of the pass as failed; the device must be able to go on with others.
+	// requests of the pass as failed; the device must be able to go on with others. A panic is
+	// not caught.
 	Step(p *Pass) error
 }
 
-// Pass is one forward pass. The device must not keep it.
+// Pass is one forward pass. The device must not keep it, nor change what it may read.
 type Pass struct {
 	Launch core.Launch
 	At     core.Time // of the turn that launched it
 	// Tokens[i] are the ids to feed for Launch.Rows[i]: positions Start to Start+Fresh.
-	Tokens  [][]int32
+	Tokens [][]int32
+	// Results[i] is for Launch.Rows[i]. All are zero when Step is called.
 	Results []core.Result
-	// Grants are the KV pages given since the model's last pass.
-	Grants []core.Grant
-	// Freed are the slots whose requests have left since the model's last pass.
+	// Freed are slots whose requests have left since the model's last pass. What the device
+	// keeps of them is void. Freed comes before Grants: a slot may have been taken again.
 	Freed []int32
+	// Grants are the KV pages given since the model's last pass, in order. A later grant of a
+	// slot and index replaces an earlier one: pages may have been taken away and given anew.
+	Grants []core.Grant
 }
 
 // runner is a device and its goroutine.
@@ -38,6 +42,6 @@ func (l *Loop) run(m int) {
 	defer l.running.Done()
 	for p := range l.runners[m].passes {
 		err := l.runners[m].device.Step(p)
-		l.inbox <- stamped{at: l.Now(), kind: core.BatchDone, model: m, err: err}
+		l.inbox.complete(stamped{at: l.Now(), kind: core.BatchDone, model: m, err: err})
 	}
 }

@@ -3,13 +3,15 @@ package exec
 import "tokenrouter/core"
 
 // Link carries messages to one other node and keeps their order. Send must not block for
-// long: it is called from the loop.
+// long: it is called from the loop. An error means that the message is lost: its request stays
+// where the sender put it until that node stops.
 type Link interface {
 	Send(m Message) error
 }
 
 // Message is a hand-off or a control message together with the token ids that it stands for.
 type Message struct {
+	At      core.Time     // of the turn that sent it, by the sender's clock
 	Handoff *core.Handoff // or nil
 	News    core.News
 	// Tokens are those of positions [Anchor, Anchor + len) of the request, prompt included.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"sync"
@@ -21,18 +20,20 @@ type Config struct {
 	Devices []Device
 	// Links has the link to each other node; nil for this one.
 	Links []Link
-	// Gather is how long the loop waits after an event for others of the same instant, so
-	// that they make one turn; events stamped less than Gather after it join. 0 means that
-	// the loop takes what is in its inbox.
+	// Gather is how long after an event the loop waits for others of the same instant, so
+	// that they make one turn: those stamped less than Gather after it join. 0 means that the
+	// loop takes what has come, and that all of it makes one turn.
 	Gather time.Duration
-	// Observe, if set, sees every turn, from the loop's goroutine.
+	// Observe, if set, sees every turn right after it, from the loop's goroutine. What it is
+	// shown is overwritten later.
 	Observe func(node int, now core.Time, in []core.Event, out *core.Actions)
-	// Failed, if set, is told of device and link errors.
+	// Failed, if set, is told of device and link errors, from the loop's goroutine.
 	Failed func(error)
 }
 
-// Request is a request of a client.
+// Request is a request of a client. It must not change once it is submitted.
 type Request struct {
+	// ID must be one that no live request has; on several nodes, one that none has had.
 	ID        uint64
 	Prompt    []int32
 	TokensMax int32
@@ -40,48 +41,38 @@ type Request struct {
 	Models    uint32 // as core.Submission.Models
 	Draw      float64
 	Prefix    []uint64
-	Sink      Sink
+	// Arrival is when the request was planned to come, no later than it does: delays are
+	// counted from then. 0 means when it is submitted, negative means when it is admitted.
+	Arrival core.Time
+	Sink    Sink
 }
 
-// Sink hears of one request, from the loop's goroutine; it must not block.
+// Sink hears of one request, from the loop's goroutine: every token of the answer once and in
+// order, then Left, once. It must not block; it may call Submit and Cancel.
 type Sink interface {
 	Token(core.Token)
 	Left(core.Leave)
 }
 
 // Loop drives one Scheduler. Submit, Cancel, Deliver and Now may be called from any
-// goroutine.
+// goroutine and never block.
 type Loop struct {
 	c         Config
 	s         *core.Scheduler
 	start     time.Time
-	inbox     chan stamped
-	stopped   chan struct{}
+	inbox     inbox
 	runners   []runner
 	running   sync.WaitGroup
-	sequences map[uint64]*sequence
+	sequences map[uint64]*sequence // of all requests that the core knows
+	submitted map[uint64]*sequence // of the turn's submissions: the core may refuse them
 	bySlot    []*sequence
-	// duplicates are requests whose ID was in use: the core is about to reject them.
-	duplicates []*Request
-	held       []stamped // taken from the inbox, not yet handed in
-	in         []core.Event
-	out        core.Actions
-	now        core.Time
+	held      []stamped // taken from the inbox, not yet handed in
+	in        []core.Event
+	out       core.Actions
+	now       core.Time
 }
 
-// stamped is an event with the time at which it happened.
-type stamped struct {
-	at      core.Time
-	kind    core.EventKind
-	model   int
-	err     error
-	request *Request
-	id      uint64
-	reason  core.Reason
-	message Message
-}
-
-// ErrStopped is returned by Submit, Cancel and Deliver after the loop has ended.
+// ErrStopped is returned by Submit, Cancel and Deliver when the loop is ending or has ended.
 var ErrStopped = errors.New("exec: the loop has ended")
 
 // New checks c and makes a Loop whose time starts now.
@@ -90,26 +81,52 @@ func New(c Config) (*Loop, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := c.check(); err != nil {
+		return nil, err
+	}
 	l := &Loop{
-		c: c, s: s, start: time.Now(), inbox: make(chan stamped, 4*c.Core.Requests+64),
-		stopped: make(chan struct{}), sequences: make(map[uint64]*sequence),
+		c: c, s: s, start: time.Now(), inbox: newInbox(),
+		sequences: make(map[uint64]*sequence), submitted: make(map[uint64]*sequence),
 		bySlot: make([]*sequence, c.Core.Requests), runners: make([]runner, len(c.Core.Models)),
 	}
-	for m := range c.Core.Models {
-		owned := c.Core.Models[m].Node == c.Core.Node
-		if m >= len(c.Devices) || owned != (c.Devices[m] != nil) {
-			return nil, fmt.Errorf("exec: node %d: a device for every model of its own, and no other:"+
-				" model %d", c.Core.Node, m)
-		}
-		if node := c.Core.Models[m].Node; !owned && (node >= len(c.Links) || c.Links[node] == nil) {
-			return nil, fmt.Errorf("exec: node %d has no link to node %d", c.Core.Node, node)
-		}
-		if owned {
-			l.runners[m] = runner{device: c.Devices[m], passes: make(chan *Pass, 1)}
+	for m, device := range c.Devices {
+		if device != nil {
+			l.runners[m] = runner{device: device, passes: make(chan *Pass, 1)}
 			l.runners[m].pass.Results = make([]core.Result, c.Core.Requests)
 		}
 	}
 	return l, nil
+}
+
+// check refuses devices and links that do not fit the models.
+func (c *Config) check() error {
+	own := c.Core.Node
+	if len(c.Devices) != len(c.Core.Models) {
+		return fmt.Errorf("exec: node %d: %d devices for %d models, want an entry for each",
+			own, len(c.Devices), len(c.Core.Models))
+	}
+	if c.Gather < 0 {
+		return fmt.Errorf("exec: node %d: Gather = %v, want at least 0", own, c.Gather)
+	}
+	if own < len(c.Links) && c.Links[own] != nil {
+		return fmt.Errorf("exec: node %d has a link to itself", own)
+	}
+	linked := func(node int) error {
+		if node != own && (node >= len(c.Links) || c.Links[node] == nil) {
+			return fmt.Errorf("exec: node %d has no link to node %d", own, node)
+		}
+		return nil
+	}
+	for m, model := range c.Core.Models {
+		if (model.Node == own) != (c.Devices[m] != nil) {
+			return fmt.Errorf("exec: node %d: model %d (%s) of node %d: device %v, want one for each model"+
+				" of its own and no other", own, m, model.Name, model.Node, c.Devices[m] != nil)
+		}
+		if err := linked(model.Node); err != nil {
+			return err
+		}
+	}
+	return linked(0)
 }
 
 // Now is the time since New.
@@ -135,16 +152,14 @@ func (l *Loop) Deliver(at core.Time, m Message) error {
 }
 
 func (l *Loop) put(e stamped) error {
-	select {
-	case l.inbox <- e:
-		return nil
-	case <-l.stopped:
+	if !l.inbox.put(e) {
 		return ErrStopped
 	}
+	return nil
 }
 
 // Run drives the node until ctx is done. Then it cancels what is live, waits for the passes
-// in flight, and returns ctx.Err(). Every request has left by then.
+// in flight, and returns ctx.Err(). Every request has left by then. It is called once.
 func (l *Loop) Run(ctx context.Context) error {
 	for m := range l.runners {
 		if l.runners[m].device != nil {
@@ -152,45 +167,51 @@ func (l *Loop) Run(ctx context.Context) error {
 			go l.run(m)
 		}
 	}
-	wake := time.NewTimer(time.Hour)
-	for {
+	wake := time.NewTimer(math.MaxInt64)
+	defer wake.Stop()
+	for ctx.Err() == nil {
+		if l.gather() {
+			l.turn()
+			continue
+		}
 		wake.Stop()
 		if l.out.Wake != 0 {
 			wake.Reset(time.Duration(l.out.Wake - l.Now()))
 		}
-		if len(l.held) == 0 {
-			select {
-			case e := <-l.inbox:
-				l.held = append(l.held, e)
-			case <-wake.C:
-			case <-ctx.Done():
-				l.stop()
-				return ctx.Err()
-			}
+		select {
+		case <-l.inbox.ready:
+		case <-wake.C:
+		case <-ctx.Done():
 		}
-		l.gather()
-		l.turn()
 	}
+	l.stop()
+	return ctx.Err()
 }
 
-// gather drains the inbox, after the time that events of one instant may take to come in.
-func (l *Loop) gather() {
-	if l.c.Gather > 0 {
-		time.Sleep(l.c.Gather)
+// gather takes what has come, and waits until all events of the first one's instant have
+// had Gather to come too. It reports false if there is nothing to do yet.
+func (l *Loop) gather() bool {
+	l.held = l.inbox.take(l.held)
+	first := core.Time(math.MaxInt64)
+	for i := range l.held {
+		first = min(first, l.held[i].at)
 	}
-	for {
-		select {
-		case e := <-l.inbox:
-			l.held = append(l.held, e)
-		default:
-			return
-		}
+	if wake := l.out.Wake; wake != 0 && wake < first && wake <= l.Now() {
+		first = wake
 	}
+	if first == math.MaxInt64 {
+		return false
+	}
+	if left := first + core.Time(l.c.Gather) - l.Now(); l.c.Gather > 0 && left > 0 {
+		time.Sleep(time.Duration(left))
+		l.held = l.inbox.take(l.held)
+	}
+	return true
 }
 
 // instant says when the next turn is and how many held events, which it sorts by time, are of
 // that turn: the first and all within Gather of it.
-func (l *Loop) instant() (now core.Time, n int, woken bool) {
+func (l *Loop) instant() (now core.Time, n int) {
 	slices.SortStableFunc(l.held, func(a, b stamped) int { return cmp.Compare(a.at, b.at) })
 	now = math.MaxInt64
 	if len(l.held) > 0 {
@@ -204,110 +225,44 @@ func (l *Loop) instant() (now core.Time, n int, woken bool) {
 		now = max(now, l.held[n].at)
 		n++
 	}
-	return now, n, l.out.Wake != 0 && l.out.Wake <= now
+	return now, n
 }
 
 // turn hands in the events of an instant and does what the core asks for.
 func (l *Loop) turn() {
-	now, n, woken := l.instant()
+	now, n := l.instant()
 	l.now = max(l.now, now)
-	l.in = l.in[:0]
-	for i := range n {
-		l.in = append(l.in, l.event(&l.held[i]))
-	}
+	woken := l.out.Wake != 0 && l.out.Wake <= l.now
+	l.handIn(n)
 	if woken {
 		l.in = append(l.in, core.Event{Kind: core.Woken})
 	}
-	l.held = append(l.held[:0], l.held[n:]...)
+	l.fold()
+}
+
+// fold calls Turn with l.in and carries out what it asks for.
+func (l *Loop) fold() {
 	slices.SortStableFunc(l.in, func(a, b core.Event) int { return core.CompareEvents(&a, &b) })
 	l.s.Turn(l.now, l.in, &l.out)
-	l.carryOut()
-	if l.c.Observe != nil {
+	if l.c.Observe != nil { // before launches fill anew the results that l.in points to
 		l.c.Observe(l.c.Core.Node, l.now, l.in, &l.out)
 	}
+	l.carryOut()
 }
 
-// stop cancels what is live and waits for the passes in flight, so that every request leaves
-// and no goroutine stays.
-func (l *Loop) stop() {
-	close(l.stopped)
-	l.gather()
-	for _, id := range slices.Sorted(maps.Keys(l.sequences)) {
-		l.held = append(l.held, stamped{at: l.Now(), kind: core.Cancelled, id: id})
+// handIn makes l.in of the first n held events. Of two submissions of one ID, the second
+// waits for the next turn: then every end can be told to the right one.
+func (l *Loop) handIn(n int) {
+	l.in = l.in[:0]
+	kept := l.held[:0]
+	for i := range l.held {
+		e := &l.held[i]
+		if i >= n || e.kind == core.Submitted && l.submitted[e.request.ID] != nil {
+			kept = append(kept, *e)
+			continue
+		}
+		l.in = append(l.in, l.event(e))
 	}
-	for len(l.held) > 0 || l.anyBusy() {
-		if len(l.held) == 0 {
-			l.held = append(l.held, <-l.inbox)
-		}
-		l.turn()
-	}
-	for m := range l.runners {
-		if l.runners[m].device != nil {
-			close(l.runners[m].passes)
-		}
-	}
-	l.running.Wait()
-	for _, id := range slices.Sorted(maps.Keys(l.sequences)) { // at other nodes
-		l.leave(&core.Leave{ID: id, Slot: -1, Model: -1, Outcome: core.CancelledOutcome, Reason: core.ClientLeft})
-	}
-}
-
-func (l *Loop) anyBusy() bool {
-	for m := range l.runners {
-		if l.runners[m].busy {
-			return true
-		}
-	}
-	return false
-}
-
-// event prepares what the core must know, and keeps what only the driver must.
-func (l *Loop) event(e *stamped) core.Event {
-	switch e.kind {
-	case core.BatchDone:
-		if e.err != nil {
-			l.report(fmt.Errorf("model %d (%s): %w", e.model, l.c.Core.Models[e.model].Name, e.err))
-		}
-		r := &l.runners[e.model]
-		r.busy = false
-		return core.Event{
-			Kind: core.BatchDone, Model: e.model, Failed: e.err != nil, Results: r.pass.Results,
-		}
-	case core.Submitted:
-		r := e.request
-		if l.sequences[r.ID] == nil {
-			l.sequences[r.ID] = newSequence(r)
-		} else {
-			l.duplicates = append(l.duplicates, r)
-		}
-		return core.Event{Kind: core.Submitted, Submission: &core.Submission{
-			ID: r.ID, Arrival: e.at, PromptTokens: int32(len(r.Prompt)), TokensMax: r.TokensMax,
-			Entry: r.Entry, Models: r.Models, Draw: r.Draw, Prefix: r.Prefix,
-		}}
-	case core.Cancelled:
-		return core.Event{Kind: core.Cancelled, ID: e.id, Reason: e.reason}
-	case core.Arrived:
-		h := e.message.Handoff
-		q := l.sequences[h.ID]
-		if q == nil {
-			q = &sequence{prompt: int(h.Prompt)}
-			l.sequences[h.ID] = q
-		}
-		q.accept(int(e.message.Anchor), e.message.Tokens)
-		q.tell()
-		return core.Event{Kind: core.Arrived, Handoff: h}
-	case core.NewsCame:
-		if q := l.sequences[e.message.News.ID]; q != nil {
-			q.accept(int(e.message.Anchor), e.message.Tokens)
-			q.tell()
-		}
-		return core.Event{Kind: core.NewsCame, News: e.message.News}
-	}
-	return core.Event{Kind: core.Woken}
-}
-
-func (l *Loop) report(err error) {
-	if l.c.Failed != nil {
-		l.c.Failed(err)
-	}
+	clear(l.held[len(kept):])
+	l.held = kept
 }

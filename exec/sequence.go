@@ -1,14 +1,19 @@
 package exec
 
-import "tokenrouter/core"
+import (
+	"fmt"
+
+	"tokenrouter/core"
+)
 
 // sequence is what this node knows of a request's tokens.
 type sequence struct {
-	request *Request // nil for a guest
-	prompt  int
-	ids     []int32 // prompt and answer
-	tokens  []Token // the same, with who made them
-	told    int     // tokens of the answer that the sink has
+	request   *Request // nil for a guest
+	prompt    int
+	ids       []int32 // prompt and answer
+	tokens    []Token // the same, with who made them
+	told      int     // tokens of the answer that the sink has
+	cancelled bool    // by stop
 }
 
 func newSequence(r *Request) *sequence {
@@ -24,12 +29,18 @@ func (q *sequence) append(t Token) {
 	q.tokens = append(q.tokens, t)
 }
 
-// accept takes tokens that another node knows from position anchor on.
-func (q *sequence) accept(anchor int, tokens []Token) {
-	for i, t := range tokens {
-		if anchor+i >= len(q.ids) {
-			q.append(t)
-		}
+// suffix is the tokens from position anchor on; nobody can append to it.
+func (q *sequence) suffix(anchor, end int) []Token { return q.tokens[anchor:end:end] }
+
+// accept takes what another node knows and this one does not.
+func (q *sequence) accept(m *Message) {
+	known := len(q.ids) - int(m.Anchor)
+	if known < 0 {
+		panic(fmt.Sprintf("exec: tokens from position %d on, and %d are known: a message was lost",
+			m.Anchor, len(q.ids)))
+	}
+	for _, t := range m.Tokens[min(known, len(m.Tokens)):] {
+		q.append(t)
 	}
 }
 

@@ -72,9 +72,8 @@ func (w *world) send(from int, n *node, t core.Time) {
 	for _, news := range n.out.News {
 		for to := range w.nodes {
 			if to != from {
-				w.links.send(from, message{
-					at: t + w.c.Link(from, to).TransferNs(headerBytes), to: to, news: news,
-				})
+				ns := w.c.Link(from, to).TransferNs(w.newsBytes(news, to))
+				w.links.send(from, message{at: t + ns, to: to, news: news})
 			}
 		}
 	}
@@ -84,6 +83,16 @@ func (w *world) send(from int, n *node, t core.Time) {
 		bytes := headerBytes + tokenBytes*int64(h.Tokens)
 		w.links.send(from, message{at: t + w.c.Link(from, to).TransferNs(bytes), to: to, handoff: &h})
 	}
+}
+
+// newsBytes is the size of a control message. The end of a request takes to the front the
+// tokens that the front may not have.
+func (w *world) newsBytes(news core.News, to int) int64 {
+	if news.Kind != core.NewsEnded || to != 0 {
+		return headerBytes
+	}
+	known := w.coming[news.ID].PromptTokens + news.Tokens
+	return headerBytes + tokenBytes*int64(known-news.Anchor)
 }
 
 type messageHeap []message

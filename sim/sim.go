@@ -7,6 +7,7 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -47,7 +48,7 @@ type Config struct {
 	// Meter measures the run; its window is closed when the workload runs dry, if Steady.
 	Meter  *meter.Meter
 	Steady bool
-	// Observe, if set, sees every turn.
+	// Observe, if set, sees every turn right after it. What it is shown is overwritten later.
 	Observe func(node int, now core.Time, in []core.Event, out *core.Actions)
 }
 
@@ -67,6 +68,40 @@ func Run(ctx context.Context, c Config) (Result, error) {
 		return Result{}, err
 	}
 	return w.run(ctx)
+}
+
+// nodes is the number of nodes: 0 to that of the last model.
+func (c *Config) nodes() int {
+	count := 1
+	for _, m := range c.Core.Models {
+		count = max(count, m.Node+1)
+	}
+	return count
+}
+
+// check refuses what core.New does not see.
+func (c *Config) check() error {
+	if c.Workload == nil || c.Outcome == nil {
+		return fmt.Errorf("sim: Workload and Outcome must be set")
+	}
+	if got, want := len(c.Latency), len(c.Core.Models); got != want {
+		return fmt.Errorf("sim: %d latency models for %d models", got, want)
+	}
+	if c.nodes() == 1 {
+		return nil
+	}
+	if c.Link == nil {
+		return fmt.Errorf("sim: models on %d nodes and no Link", c.nodes())
+	}
+	for from := range c.nodes() {
+		for to := range c.nodes() {
+			if ns := c.Link(from, to).TransferNs(headerBytes); from != to && ns < 1 {
+				return fmt.Errorf("sim: the link from node %d to node %d takes %d ns, want at least 1:"+
+					" a node's turn can not change another's of the same instant", from, to, ns)
+			}
+		}
+	}
+	return nil
 }
 
 // node is one Scheduler and what it waits for.
@@ -89,6 +124,8 @@ type world struct {
 	tallies  []latency.Tally
 	coming   map[uint64]outcome.Request // submitted and not gone
 	prefixes prefixes
+	enterer  outcome.Enterer // or nil
+	leaver   outcome.Leaver  // or nil
 
 	next      workload.Request // not yet submitted
 	more      bool
@@ -97,10 +134,10 @@ type world struct {
 }
 
 func newWorld(c *Config) (*world, error) {
-	models := len(c.Core.Models)
-	if len(c.Latency) != models {
-		return nil, fmt.Errorf("sim: %d latency models for %d models", len(c.Latency), models)
+	if err := c.check(); err != nil {
+		return nil, err
 	}
+	models := len(c.Core.Models)
 	if c.Core.LiveMax == 0 {
 		c.Core.LiveMax = c.Core.Requests
 	}
@@ -111,9 +148,10 @@ func newWorld(c *Config) (*world, error) {
 		c: *c, coming: make(map[uint64]outcome.Request), tallies: make([]latency.Tally, models),
 		constant: make([]core.Time, models), prefixes: newPrefixes(c.Core.PageTokens),
 	}
-	count := 1
-	for i, m := range c.Core.Models {
-		count = max(count, m.Node+1)
+	w.enterer, _ = c.Outcome.(outcome.Enterer)
+	w.leaver, _ = c.Outcome.(outcome.Leaver)
+	count := c.nodes()
+	for i := range c.Core.Models {
 		if ns, ok := latency.ConstantNs(c.Latency[i]); ok {
 			w.constant[i] = ns
 		}
@@ -144,11 +182,19 @@ func newWorld(c *Config) (*world, error) {
 func (w *world) run(ctx context.Context) (Result, error) {
 	for turns := 0; ; turns++ {
 		t := w.earliest()
-		if t == never || w.c.Until > 0 && t > w.c.Until {
+		if t == never {
 			break
 		}
-		if turns&0xfff == 0 && ctx.Err() != nil {
-			return Result{}, ctx.Err()
+		if w.c.Until > 0 && t > w.c.Until {
+			if w.c.Meter != nil {
+				w.c.Meter.Close(w.c.Until)
+			}
+			break
+		}
+		if turns&0xfff == 0 {
+			if err := cmp.Or(ctx.Err(), w.c.Outcome.Err()); err != nil {
+				return Result{}, err
+			}
 		}
 		if err := w.step(t); err != nil {
 			return Result{}, err
@@ -210,6 +256,9 @@ func (w *world) step(t core.Time) error {
 			continue
 		}
 		n.s.Turn(t, n.in, &n.out)
+		if w.c.Observe != nil { // before launches fill anew the results that n.in points to
+			w.c.Observe(i, t, n.in, &n.out)
+		}
 		if err := w.carryOut(i, n, t); err != nil {
 			return err
 		}
@@ -264,14 +313,19 @@ func (w *world) submit(n *node, t core.Time) {
 func (w *world) submission(r *workload.Request) core.Submission {
 	tokensMax := r.MaxTokens
 	if tokensMax == 0 {
-		tokensMax = int32(min(int64(w.c.Core.ContextMax)-int64(r.PromptTokens), math.MaxInt32))
+		// What leaves no room for an answer is refused as too long, not as asking for none.
+		tokensMax = max(int32(w.c.Core.ContextMax)-r.PromptTokens, 1)
 	}
 	arrival := r.ArrivalNs
 	if w.c.Closed {
 		arrival = -1
 	}
+	entry := 0
+	if w.enterer != nil {
+		entry = w.enterer.Entry(r.ID)
+	}
 	return core.Submission{
-		ID: r.ID, Arrival: arrival, PromptTokens: r.PromptTokens, TokensMax: tokensMax,
+		ID: r.ID, Entry: entry, Arrival: arrival, PromptTokens: r.PromptTokens, TokensMax: tokensMax,
 		Draw:   keyed.Float(keyed.Hash(w.c.Seed, r.ID, 0, 0, keyed.Entry)),
 		Prefix: w.prefixes.keys(r.PrefixGroup, r.PrefixTokens),
 	}
@@ -290,6 +344,9 @@ func (w *world) carryOut(i int, n *node, t core.Time) error {
 	if i == 0 {
 		for _, l := range n.out.Leaves {
 			delete(w.coming, l.ID)
+			if w.leaver != nil {
+				w.leaver.Leave(l.ID)
+			}
 		}
 	}
 	if n.wake = never; n.out.Wake != 0 {
@@ -308,9 +365,6 @@ func (w *world) carryOut(i int, n *node, t core.Time) error {
 			m.Close(t)
 		}
 	}
-	if w.c.Observe != nil {
-		w.c.Observe(i, t, n.in, &n.out)
-	}
 	return nil
 }
 
@@ -323,7 +377,7 @@ func (w *world) launch(n *node, l *core.Launch, t core.Time) error {
 			Rows: len(l.Rows), FreshTokens: int(l.Fresh), ContextTokens: int(l.Context), Returns: l.Returned,
 		}
 		step, inRange := w.c.Latency[m].StepNs(shape)
-		if step == latency.Refused {
+		if step < 1 {
 			return latency.OutOfRangeError(w.c.Core.Models[m].Name, w.c.Latency[m], shape)
 		}
 		w.tallies[m].Note(w.c.Latency[m], shape, inRange)

@@ -1,0 +1,67 @@
+package exec
+
+import (
+	"fmt"
+
+	"tokenrouter/core"
+)
+
+// event prepares what the core must know, and keeps what only the driver must.
+func (l *Loop) event(e *stamped) core.Event {
+	switch e.kind {
+	case core.BatchDone:
+		return l.batchDone(e)
+	case core.Submitted:
+		return l.submission(e)
+	case core.Cancelled:
+		return core.Event{Kind: core.Cancelled, ID: e.id, Reason: e.reason}
+	case core.Arrived:
+		h := e.message.Handoff
+		q := l.sequences[h.ID]
+		if q == nil {
+			q = &sequence{prompt: int(h.Prompt)}
+			l.sequences[h.ID] = q
+		}
+		q.prompt = int(h.Prompt) // of a guest that was only announced
+		q.accept(&e.message)
+		q.tell()
+		return core.Event{Kind: core.Arrived, Handoff: h}
+	case core.NewsCame:
+		if q := l.sequences[e.message.News.ID]; q != nil {
+			q.accept(&e.message)
+			q.tell()
+		}
+		return core.Event{Kind: core.NewsCame, News: e.message.News}
+	default:
+		panic(fmt.Sprintf("exec: event of kind %d", e.kind))
+	}
+}
+
+func (l *Loop) batchDone(e *stamped) core.Event {
+	r := &l.runners[e.model]
+	r.busy = false
+	if e.err != nil {
+		l.report(fmt.Errorf("model %d (%s): %w", e.model, l.c.Core.Models[e.model].Name, e.err))
+		return core.Event{Kind: core.BatchDone, Model: e.model, Failed: true}
+	}
+	return core.Event{Kind: core.BatchDone, Model: e.model, Results: r.pass.Results}
+}
+
+func (l *Loop) submission(e *stamped) core.Event {
+	r := e.request
+	l.submitted[r.ID] = newSequence(r)
+	arrival := r.Arrival
+	if arrival == 0 || arrival > e.at {
+		arrival = e.at
+	}
+	return core.Event{Kind: core.Submitted, Submission: &core.Submission{
+		ID: r.ID, Arrival: arrival, PromptTokens: int32(len(r.Prompt)), TokensMax: r.TokensMax,
+		Entry: r.Entry, Models: r.Models, Draw: r.Draw, Prefix: r.Prefix,
+	}}
+}
+
+func (l *Loop) report(err error) {
+	if l.c.Failed != nil {
+		l.c.Failed(err)
+	}
+}
