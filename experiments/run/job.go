@@ -79,7 +79,7 @@ func (r *runner) simulate(ctx context.Context, j job) (err error) {
 	if err != nil {
 		return err
 	}
-	var counts tally
+	counts := tally{refused: make(map[core.Reason]int)}
 	var requests *result.RequestWriter
 	if r.spec.Requests {
 		working := r.requestsPath(j) + ".part"
@@ -112,7 +112,7 @@ func (r *runner) simulate(ctx context.Context, j job) (err error) {
 	s := c.Meter.Summary()
 	done := part{
 		Spec: r.spec.Hash, Point: p.Key, Replicate: j.replicate, Seed: seed, Thresholds: set,
-		Values: values(p, &s, &out, &counts, predicted), Warnings: warnings(p, &s, &out, note),
+		Values: values(p, &s, &out, &counts, predicted), Warnings: warnings(p, &s, &out, &counts, note),
 	}
 	if watch.timeline != nil {
 		done.Timeline = &watch.timeline.timeline
@@ -141,6 +141,9 @@ func (r *runner) publish(j job, working string) error {
 }
 
 func (t *tally) note(m *meter.Request) {
+	if m.Outcome == core.Rejected {
+		t.refused[m.Reason]++
+	}
 	if m.Outcome == core.Finished && !m.InWarmup && m.First >= 0 {
 		t.servedNs += m.Left - m.Arrival
 		t.tokens += int64(m.Tokens)

@@ -2,7 +2,9 @@ package run
 
 import (
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strings"
 
 	"tokenrouter/core"
@@ -16,6 +18,7 @@ import (
 type tally struct {
 	servedNs int64 // sum of the latencies of finished requests of the window
 	tokens   int64 // of those requests
+	refused  map[core.Reason]int
 }
 
 // values are the metrics of a job by name. A metric that is absent was not there to be measured.
@@ -95,7 +98,7 @@ func total(nodes []core.Counters) core.Counters {
 }
 
 // warnings says what a reader of the row must know.
-func warnings(p *spec.Point, s *meter.Summary, r *sim.Result, note string) []string {
+func warnings(p *spec.Point, s *meter.Summary, r *sim.Result, t *tally, note string) []string {
 	var out []string
 	if note != "" {
 		out = append(out, note)
@@ -111,6 +114,17 @@ func warnings(p *spec.Point, s *meter.Summary, r *sim.Result, note string) []str
 	if n := total(r.Counters).Unstalled; n > 0 {
 		out = append(out, fmt.Sprintf("%d launches that the policy did not want, or the run would have stalled", n))
 	}
+	for _, reason := range slices.Sorted(maps.Keys(t.refused)) {
+		out = append(out, fmt.Sprintf("%d requests were refused: %v", t.refused[reason], reason))
+	}
+	if names := thinTails(s); len(names) > 0 {
+		out = append(out, "tails that rest on fewer than 10 values beyond them: "+strings.Join(names, ", "))
+	}
+	return out
+}
+
+// thinTails names the percentiles that too few values are behind.
+func thinTails(s *meter.Summary) []string {
 	var thin []string
 	all := distributions(s)
 	for _, name := range []string{"latency", "ttft", "gap", "tpot"} {
@@ -125,8 +139,5 @@ func warnings(p *spec.Point, s *meter.Summary, r *sim.Result, note string) []str
 			}
 		}
 	}
-	if len(thin) > 0 {
-		out = append(out, "tails that rest on fewer than 10 values beyond them: "+strings.Join(thin, ", "))
-	}
-	return out
+	return thin
 }

@@ -103,7 +103,11 @@ func scanTrace(path string, options workload.TraceOptions) (facts traceFacts) {
 			return facts
 		}
 		facts.requests++
-		facts.contextMax = max(facts.contextMax, int(r.PromptTokens)+int(r.EndTokens()))
+		limit := r.MaxTokens
+		if limit == 0 {
+			limit = r.OutputTokens
+		}
+		facts.contextMax = max(facts.contextMax, int(r.PromptTokens)+int(limit))
 	}
 }
 
@@ -138,8 +142,8 @@ func (l *loader) lengths(s *section, p *Point) {
 	}
 	_, prompt := w.Lengths.Prompt.Bounds()
 	_, output := w.Lengths.Output.Bounds()
-	if limit := w.Lengths.MaxTokens; limit > 0 && (output == 0 || output > limit) {
-		output = limit
+	if limit := w.Lengths.MaxTokens; limit > 0 {
+		output = limit // the scheduler knows the limit only, and promises for that
 	}
 	const contextMax = 1 << 30
 	if total := int64(prompt) + int64(output); total <= contextMax {
