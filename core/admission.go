@@ -19,6 +19,7 @@ func (s *Scheduler) submitted(sub *Submission) {
 	r.entry = int8(s.entry(sub, r.Models))
 	d := &s.details[slot]
 	d.prefix, r.prefixed = sub.Prefix, len(sub.Prefix) > 0
+	r.slow = r.prefixed
 	r.phase = waiting
 	d.arrival = sub.Arrival
 	r.told = true

@@ -2,7 +2,6 @@ package core
 
 import (
 	"fmt"
-	"math"
 	"slices"
 )
 
@@ -51,46 +50,47 @@ func (s *Scheduler) complete(mi int, failed bool, results []Result) {
 		}
 		return
 	}
-	stays, others := s.judge(m, mi, results)
-	s.stay(m, mi, results, stays)
-	for _, i := range others {
+	s.completeRows(m, mi, results)
+}
+
+// completeRows asks the Algorithm about each row and does what it says. What most rows do,
+// staying or hopping to a model of this node, is done here, in one pass; the rest by rowDone.
+func (s *Scheduler) completeRows(m *model, mi int, results []Result) {
+	own, now := uint32(1)<<mi, s.now
+	for i := range m.rows {
 		row, res := &m.rows[i], &results[i]
-		if next := int(m.next[i]); !s.hop(row, mi, next, res) {
-			s.rowDone(row, m, mi, next, res)
+		r := &s.requests[row.Slot]
+		if r.slow || !row.Head || res.EOS || r.known+1 >= r.limit || r.drops > dropsMax-2 {
+			s.rowDone(row, m, mi, res)
+			continue
 		}
+		next := mi
+		if r.Models != own {
+			next = s.ask(r, res)
+		}
+		seat := &r.seats[mi&(ModelsMax-1)]
+		seat.kv = row.Start + row.Fresh
+		seat.rebuild = false
+		seat.since = now
+		if next != mi {
+			if !s.hop(row, r, seat, mi, next, res) {
+				s.route(row.Slot, r, seat, mi, next, res)
+			}
+			continue
+		}
+		s.commit(row.Slot, r, mi, res)
+		seat.state = seatQueued
+		m.queue = append(m.queue, row.Slot)
 	}
 }
 
-// unasked is noted in model.next for a row that has no head, no choice, or no request.
-const unasked = math.MaxInt8
-
-// judge asks the Algorithm for the next model of every row that has a head and a choice. It
-// returns the rows that simply stay and go on, as most do, and the others. Doing that first,
-// without a branch on the verdict, keeps calls and mispredictions out of the loop of stay.
-func (s *Scheduler) judge(m *model, mi int, results []Result) (stays, others []int32) {
-	rows := m.rows
-	next, stays, others := m.next[:len(rows)], m.stays[:len(rows)], m.others[:len(rows)]
-	results = results[:len(rows)]
-	own := uint32(1) << mi
-	stay := 0
-	for i := range rows {
-		row := &rows[i]
-		r := &s.requests[row.Slot]
-		to := unasked
-		if row.Head && r.Models != own && r.phase != draining {
-			if to = s.alg.Route(&r.Visit, &results[i]); uint(to) >= ModelsMax || r.Models>>to&1 == 0 {
-				s.astray(r, to)
-			}
-		}
-		next[i] = int8(to)
-		stays[stay] = int32(i)
-		others[i-stay] = int32(i)
-		if results[i].EOS || r.known+1 >= r.limit || r.prefixed {
-			continue
-		}
-		stay += int((uint32(to^mi) - 1) >> 31) // 1 if to == mi
+// ask lets the Algorithm say which model goes on.
+func (s *Scheduler) ask(r *request, res *Result) int {
+	next := s.alg.Route(&r.Visit, res)
+	if uint(next) >= ModelsMax || r.Models>>next&1 == 0 {
+		s.astray(r, next)
 	}
-	return stays[:stay], others[:len(rows)-stay]
+	return next
 }
 
 // astray stops an Algorithm that leaves the models of its request.
@@ -98,48 +98,14 @@ func (s *Scheduler) astray(r *request, to int) {
 	panic(fmt.Sprintf("core: %T sent request %d to model %d, which it may not visit", s.alg, r.ID, to))
 }
 
-// stay commits the tokens of the rows that stay at the model and go on, and puts those
-// requests back into its queue.
-func (s *Scheduler) stay(m *model, mi int, results []Result, stays []int32) {
-	n, q := len(s.out.Tokens), len(m.queue)
-	s.out.Tokens = s.out.Tokens[:n+len(stays)]
-	m.queue = m.queue[:q+len(stays)]
-	tokens, queue := s.out.Tokens[n:][:len(stays)], m.queue[q:][:len(stays)]
-	rows, requests, now := m.rows, s.requests, s.now
-	for k, i := range stays {
-		row, res := &rows[i], &results[i]
-		r := &requests[row.Slot]
-		t := &tokens[k]
-		t.ID, t.Slot, t.Position, t.Model = r.ID, row.Slot, r.Position, r.Model
-		t.Token, t.LogProb = res.Token, res.LogProb
-		r.Position++
-		r.known++
-		r.drops = 0
-		seat := &r.seats[mi&(ModelsMax-1)]
-		seat.kv = row.Start + row.Fresh
-		seat.rebuild = false
-		seat.state = seatQueued
-		seat.since = now
-		queue[k] = row.Slot
-	}
-	s.count.Committed += uint64(len(stays))
-}
-
-// hop does what rowDone does with the commonest of other rows: the request goes on at another
-// model of this node, and nothing else is to be seen to. It reports false, with nothing done,
-// where that is not so.
-func (s *Scheduler) hop(row *Row, mi, next int, res *Result) bool {
-	r := &s.requests[row.Slot]
-	if next == mi || uint(next) >= uint(len(s.models)) || r.prefixed || r.drops > dropsMax-2 {
-		return false
-	}
+// hop does what route does where the request goes on at another model of this node and has
+// been there before. It reports false, with nothing done, where that is not so.
+func (s *Scheduler) hop(row *Row, r *request, seat *seat, mi, next int, res *Result) bool {
 	to := &s.models[next]
 	target := &r.seats[next&(ModelsMax-1)]
-	if !to.owned || r.Models>>next&1 == 0 || target.pages == 0 ||
-		res.EOS || r.known+1 >= r.limit || s.receiver != nil {
+	if target.pages == 0 || !to.owned || s.receiver != nil {
 		return false
 	}
-	seat := &r.seats[mi&(ModelsMax-1)]
 	if s.alg.Send(&r.Visit, res, next) {
 		s.commit(row.Slot, r, mi, res)
 	} else {
@@ -148,11 +114,8 @@ func (s *Scheduler) hop(row *Row, mi, next int, res *Result) bool {
 		s.count.Dropped++
 	}
 	s.count.Handoffs++
-	seat.kv = row.Start + row.Fresh
-	seat.rebuild = false
 	seat.state = seatPending
 	seat.seen = r.known
-	seat.since = s.now
 	to.pendings++
 	to.pendingNs += s.now - target.since
 	if target.kv == r.known {
@@ -167,7 +130,7 @@ func (s *Scheduler) hop(row *Row, mi, next int, res *Result) bool {
 }
 
 // rowDone takes any result.
-func (s *Scheduler) rowDone(row *Row, m *model, mi int, next int, res *Result) {
+func (s *Scheduler) rowDone(row *Row, m *model, mi int, res *Result) {
 	r := &s.requests[row.Slot]
 	seat := s.seat(row.Slot, mi)
 	if r.phase == draining || r.gen != row.Gen {
@@ -183,8 +146,9 @@ func (s *Scheduler) rowDone(row *Row, m *model, mi int, next int, res *Result) {
 		return
 	}
 	seat.rebuild = false
-	if next == unasked {
-		next = mi
+	next := mi
+	if r.Models != 1<<mi {
+		next = s.ask(r, res)
 	}
 	s.route(row.Slot, r, seat, mi, next, res)
 }
@@ -350,7 +314,7 @@ func (s *Scheduler) leave(slot int32, m int, outcome Outcome, reason Reason, tok
 	}
 	s.unpromise(r)
 	if running {
-		r.phase = draining
+		r.phase, r.slow = draining, true
 		return
 	}
 	id, told := r.ID, r.told

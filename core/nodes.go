@@ -39,6 +39,7 @@ func (s *Scheduler) arrived(h *Handoff) {
 	r.Models, r.drops, r.State = h.Models, h.Drops, h.State
 	if !r.prefixed {
 		d.prefix, r.prefixed = h.Prefix, len(h.Prefix) > 0
+		r.slow = r.prefixed
 	}
 	for m := range s.models {
 		s.seat(slot, m).seen = h.Seen[m]

@@ -34,6 +34,7 @@ type request struct {
 	told     bool // NewsAdmitted has come, or this node is the front
 	cancel   bool // NewsCancel has come: end it wherever it turns up
 	prefixed bool // details.prefix is not empty
+	slow     bool // prefixed or draining: its rows take more than completeRows does
 	seats    [ModelsMax]seat
 }
 
@@ -72,9 +73,6 @@ type seat struct {
 type model struct {
 	queue    []int32 // slots, oldest first
 	rows     []Row   // of the launch in flight
-	next     []int8  // verdicts on those rows
-	stays    []int32 // rows whose requests simply stay
-	others   []int32 // the other rows
 	pool     pool
 	seq      uint64
 	rowsMax  int
@@ -169,9 +167,6 @@ func New(c Config) (*Scheduler, error) {
 		s.models[i].pool = newPool(m.Pages)
 		s.models[i].queue = make([]int32, 0, c.Requests)
 		s.models[i].rows = make([]Row, 0, c.Requests)
-		s.models[i].next = make([]int8, c.Requests)
-		s.models[i].stays = make([]int32, c.Requests)
-		s.models[i].others = make([]int32, c.Requests)
 		if s.barrier {
 			s.models[i].results = make([]Result, 0, c.Requests)
 		}

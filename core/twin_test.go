@@ -159,25 +159,10 @@ func (t *twin) batchDone(e core.Event) {
 func (t *twin) complete(m int, e core.Event) {
 	mo := t.models[m]
 	mo.busy = false
-	next := make([]int, len(mo.rows))
-	plainly := make([]bool, len(mo.rows)) // commits its token, stays, and has nothing to share
-	for i, r := range mo.running {
-		if next[i] = m; mo.rows[i].Head && r.place != "gone" && !e.Failed && t.mask(r.sub) != 1<<m {
-			next[i] = t.c.Algorithm.Route(t.visitOf(r, m), &e.Results[i])
-			plainly[i] = next[i] == m && !e.Results[i].EOS && r.known+1 < r.limit && len(r.sub.Prefix) == 0
-		}
-	}
-	for i, r := range mo.running { // those re-enter the queue first
-		if plainly[i] {
-			r.seats[m].kv = int(mo.rows[i].Start + mo.rows[i].Fresh)
-			t.judge(r, m, m, &e.Results[i])
-		}
-	}
 	for i, r := range mo.running {
 		row := mo.rows[i]
 		seat := r.seats[m]
 		switch {
-		case plainly[i]:
 		case r.place == "gone":
 			t.release(r, m)
 			t.freed(r)
@@ -186,11 +171,15 @@ func (t *twin) complete(m int, e core.Event) {
 		default:
 			seat.kv = int(row.Start + row.Fresh)
 			t.share(r, m, int(row.Start))
-			if row.Head {
-				t.judge(r, m, next[i], &e.Results[i])
-			} else {
+			if !row.Head {
 				t.enqueue(r, m)
+				continue
 			}
+			next := m
+			if t.mask(r.sub) != 1<<m {
+				next = t.c.Algorithm.Route(t.visitOf(r, m), &e.Results[i])
+			}
+			t.judge(r, m, next, &e.Results[i])
 		}
 	}
 	mo.running, mo.rows = nil, nil
