@@ -9,7 +9,8 @@ import (
 )
 
 // IntervalRule words how the confidence intervals are made.
-const IntervalRule = "95 %, Student t over replicates; of ratios by the ratio estimator; none for one replicate"
+const IntervalRule = "95 %, Student t over replicates; of ratios by the ratio estimator; none for one" +
+	" replicate"
 
 // Aggregate makes the row of a point from those of its replicates, which must not be empty. Rates and means
 // are ratios of sums over the replicates, counts are added, all else is a plain mean.

@@ -111,10 +111,10 @@ func (s *Summary) throughputSpeed(f *Figure) (*plots.Figure, error) {
 	data := plots.ThroughputSpeedData{Title: f.Title}
 	for i := range s.Rows {
 		r := &s.Rows[i]
-		at := slices.IndexFunc(data.Curves, func(c plots.SpeedCurve) bool { return c.Policy == policyName(r.Policy) })
+		at := slices.IndexFunc(data.Curves, func(c plots.SpeedCurve) bool { return c.Policy == r.Policy })
 		if at < 0 {
 			at = len(data.Curves)
-			data.Curves = append(data.Curves, plots.SpeedCurve{Policy: policyName(r.Policy)})
+			data.Curves = append(data.Curves, plots.SpeedCurve{Policy: r.Policy})
 		}
 		c := &data.Curves[at]
 		speed, _ := s.Value(r, "user_speed_tok_s")
@@ -125,14 +125,6 @@ func (s *Summary) throughputSpeed(f *Figure) (*plots.Figure, error) {
 		c.ThroughputHigh = append(c.ThroughputHigh, rate+half)
 	}
 	return plots.ThroughputSpeed(data)
-}
-
-// policyName is the name of a policy in figures.
-func policyName(policy string) string {
-	if policy == "eager" {
-		return "eager"
-	}
-	return policy
 }
 
 func (s *Summary) line(f *Figure) (*plots.Figure, error) {
@@ -157,7 +149,7 @@ func (s *Summary) line(f *Figure) (*plots.Figure, error) {
 		var parts []string
 		for _, axis := range f.By {
 			if axis == "policy" {
-				parts = append(parts, policyName(r.Policy))
+				parts = append(parts, r.Policy)
 			} else {
 				parts = append(parts, axisSymbol(axis)+" = "+r.Text(axis))
 			}
@@ -240,7 +232,7 @@ func (s *Summary) schedules(f *Figure) (*plots.Figure, error) {
 			continue
 		}
 		meanMs, _ := s.Value(r, "latency_mean_ms")
-		schedule := plots.Schedule{Policy: policyName(r.Policy), MeanLatency: meanMs * 1e6 / unit}
+		schedule := plots.Schedule{Policy: r.Policy, MeanLatency: meanMs * 1e6 / unit}
 		for _, l := range s.Timelines[at].Launches {
 			launch := plots.Launch{Model: l.Model, Start: float64(l.StartNs) / unit, End: float64(l.EndNs) / unit}
 			for k, id := range l.IDs {

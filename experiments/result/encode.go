@@ -286,7 +286,8 @@ func cell(v float64) string {
 // Markdown writes the metric dictionary for people.
 func (s *Summary) Markdown() []byte {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# Metrics of %s\n\nPercentiles: %s. Intervals: %s.\n\n", s.Title, s.Percentiles, s.Intervals)
+	fmt.Fprintf(&b, "# Metrics of %s\n\nPercentiles: %s. Intervals: %s.\n\n", s.Title, s.Percentiles,
+		s.Intervals)
 	b.WriteString("| column | unit | definition |\n|---|---|---|\n")
 	for _, m := range s.Metrics {
 		fmt.Fprintf(&b, "| %s | %s | %s |\n", m.Name, m.Unit, m.Definition)

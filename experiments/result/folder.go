@@ -30,7 +30,7 @@ func WriteFile(path string, content []byte) error {
 		return fmt.Errorf("result: %w", err)
 	}
 	_, err = f.Write(content)
-	err = errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close())
+	err = errors.Join(err, f.Chmod(0o644), f.Close())
 	if err == nil {
 		err = os.Rename(f.Name(), path)
 	}

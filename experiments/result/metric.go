@@ -48,7 +48,8 @@ var general = slices.Concat(
 		{Name: "throughput_tok_s", Unit: "tok/s", Weight: "window_s", Interval: true,
 			Definition: "tokens committed in the window / length of the window; dropped drafts never count"},
 		{Name: "predicted_tok_s", Unit: "tok/s",
-			Definition: "throughput by the chain (TokenRouter, arXiv 2610.12242, appendix D), where it describes the point"},
+			Definition: "throughput by the chain (TokenRouter, arXiv 2610.12242, appendix D), where it" +
+				" describes the point"},
 		{Name: "predicted_error", Unit: "1", Interval: true, Weight: "window_s",
 			Definition: "throughput_tok_s / predicted_tok_s - 1"},
 		{Name: "goodput_tok_s", Unit: "tok/s", Weight: "window_s", Interval: true,
@@ -56,16 +57,19 @@ var general = slices.Concat(
 		{Name: "user_speed_tok_s", Unit: "tok/s", Weight: "served_s", Interval: true,
 			Definition: "what a single user sees: tokens of finished requests / sum of their end-to-end latencies"},
 	},
-	times("latency", "end-to-end latency of finished requests, from planned arrival to the last commit", "latency_n"),
+	times("latency", "end-to-end latency of finished requests, from planned arrival to the last commit",
+		"latency_n"),
 	times("ttft", "time to first token, from planned arrival to the first commit", "ttft_n"),
 	times("gap", "inter-token latency, between commits of a request", "gap_n"),
 	times("tpot", "time per output token of a request, (last - first commit) / (tokens - 1)", "tpot_n"),
 	times("admission", "wait for admission, from planned arrival", "admission_n"),
 	[]Metric{
 		{Name: "window_s", Unit: "s", Total: true,
-			Definition: "length of the window of measurement: it opens when warmup_requests have left and closes when" +
+			Definition: "length of the window of measurement: it opens when warmup_requests have left and" +
+				" closes when" +
 				" the last request is admitted (steady), or with the last token"},
-		{Name: "served_s", Unit: "s", Total: true, Definition: "sum of the end-to-end latencies of finished requests"},
+		{Name: "served_s", Unit: "s", Total: true, Definition: "sum of the end-to-end latencies of finished" +
+			" requests"},
 		count("tokens", "tokens committed in the window"),
 		count("tokens_total", "tokens committed in the whole run"),
 		count("requests_finished", "requests admitted in the window that finished"),

@@ -48,7 +48,8 @@ func values(p *spec.Point, s *meter.Summary, r *sim.Result, t *tally, predicted 
 			continue
 		}
 		v[name+"_mean_ms"], v[name+"_n"] = stats.Mean/1e6, float64(stats.Count)
-		for p, ns := range map[string]int64{"p50": stats.P50, "p90": stats.P90, "p95": stats.P95, "p99": stats.P99} {
+		for p, ns := range map[string]int64{"p50": stats.P50, "p90": stats.P90, "p95": stats.P95,
+			"p99": stats.P99} {
 			v[name+"_"+p+"_ms"] = float64(ns) / 1e6
 		}
 	}
@@ -109,7 +110,8 @@ func warnings(p *spec.Point, s *meter.Summary, r *sim.Result, t *tally, note str
 		}
 	}
 	if s.ClosedNs == s.OpenedNs {
-		out = append(out, "nothing was measured: fewer requests left than warmup_requests, or no token was committed")
+		out = append(out, "nothing was measured: fewer requests left than warmup_requests, or no token was"+
+			" committed")
 	}
 	if n := total(r.Counters).Unstalled; n > 0 {
 		out = append(out, fmt.Sprintf("%d launches that the policy did not want, or the run would have stalled", n))

@@ -212,7 +212,8 @@ func TestMergeOfShards(t *testing.T) {
 	same(t, "merged shards", straight, a)
 
 	other := t.TempDir()
-	mustRun(t, parse(t, strings.Replace(tiny, "seed = 3", "seed = 4", 1)), Options{Out: other, Shard: 1, Shards: 2})
+	mustRun(t, parse(t, strings.Replace(tiny, "seed = 3", "seed = 4", 1)),
+		Options{Out: other, Shard: 1, Shards: 2})
 	if err := Merge(b, other); err == nil || !strings.Contains(err.Error(), "of another spec") {
 		t.Errorf("merging shards of two specs: %v", err)
 	}
@@ -231,7 +232,8 @@ func TestResume(t *testing.T) {
 			stop()
 		}
 	}})
-	if !errors.Is(err, context.Canceled) || report == nil || report.Done < 4 || report.Done > 6 || report.Summary != nil {
+	if !errors.Is(err, context.Canceled) || report == nil || report.Summary != nil ||
+		report.Done < 4 || report.Done > 6 {
 		t.Fatalf("interrupted: %+v, %v; want 4 to 6 jobs and context.Canceled", report, err)
 	}
 	left := 15 - report.Done

@@ -320,7 +320,8 @@ func (l *loader) device(s *section, spec *latency.RooflineSpec) {
 	spec.Device = latency.Device{
 		Name: "of the spec", FlopsPerSecond: inner.number("flops", 1, aboveZero, math.Inf(1)),
 		BytesPerSecond: inner.number("bandwidth", 1, aboveZero, math.Inf(1)),
-		MemoryBytes:    int64(inner.bytes("memory")), LinkBytesPerSecond: inner.number("link", 0, aboveZero, math.Inf(1)),
+		MemoryBytes:    int64(inner.bytes("memory")), LinkBytesPerSecond: inner.number("link", 0, aboveZero,
+			math.Inf(1)),
 	}
 	inner.done()
 }

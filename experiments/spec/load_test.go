@@ -68,87 +68,89 @@ func TestGoodSpec(t *testing.T) {
 	}
 }
 
-// TestOneLine changes one line of the good spec; the messages are all that Load says.
+// oneLine holds changes of one line of the good spec, and all that Load then says.
+var oneLine = []struct{ name, old, new, want string }{
+	{"unknown key", "p = 0.35", "p = 0.35\npp = 1",
+		"10: router.pp = 1, unknown key, the nearest known is router.p"},
+	{"wrong case", "concurrency = 4", "Concurrency = 4",
+		"10: workload.concurrency: missing, want how many requests may be in flight\n" +
+			"12: workload.Concurrency = 4, unknown key, the nearest known is workload.concurrency"},
+	{"unknown table", "[policy]", "[polcy]",
+		"1: policy: missing, want a table with the kind\n" +
+			`16: polcy = { kind = "delayed", thresholds = [1, 3] }, unknown key, the nearest known is policy`},
+	{"bare duration", `step = "6.0ms"`, `step = 6`,
+		`4: models[0].latency.step = 6, want a duration with its unit, such as "6.0ms"`},
+	{"duration without unit", `step = "6.0ms"`, `step = "6"`,
+		`4: models[0].latency.step = "6", want a duration with its unit, such as "6.0ms"`},
+	{"negative duration", `step = "6.0ms"`, `step = "-6.0ms"`,
+		`4: models[0].latency.step = "-6.0ms", want a duration of at least 1ns`},
+	{"no time at all", `step = "6.0ms"`, `step = "0ms"`,
+		`4: models[0].latency.step = "0ms", want a duration of at least 1ns`},
+	{"nan", "p = 0.35", "p = nan", "9: router.p = nan, want a number of 0 to 1"},
+	{"infinite", "p = 0.35", "p = +inf", "9: router.p = inf, want a number of 0 to 1"},
+	{"probability above 1", "p = 0.35", "p = 1.5", "9: router.p = 1.5, want a number of 0 to 1"},
+	{"text for a number", "p = 0.35", `p = "0.35"`, `9: router.p = "0.35", want a number, not a string`},
+	{"float for an integer", "concurrency = 4", "concurrency = 4.0",
+		"12: workload.concurrency = 4.0, want an integer of 1 to 65536"},
+	{"negative into unsigned", "requests = 10", "requests = -1",
+		"13: workload.requests = -1, want an integer of at least 1"},
+	{"negative seed", "seed = 0", "seed = -1", "2: seed = -1, want an integer of at least 0"},
+	{"seed too large", "seed = 0", "seed = 9223372036854775808",
+		"2: seed: not TOML: 9223372036854775808 is out of range for int64"},
+	{"syntax", "seed = 0", "seed = ", "2: seed: not TOML: expected value but found '\\n' instead"},
+	{"key twice", "seed = 0", "seed = 0\nseed = 1", "3: seed: not TOML: Key 'seed' has already been defined."},
+	{"no such kind", `kind = "closed"`, `kind = "close"`,
+		`11: workload.kind = "close", want one of "closed", "poisson", "gamma", "trace", "recorded",` +
+			` the nearest is "closed"`},
+	{"key of another kind", "prompt = 10", "prompt = 10\nrate = 3.0",
+		"15: workload.rate = 3.0, does not apply here: it is for poisson and gamma"},
+	{"thresholds for eager", `kind = "delayed"`, `kind = "eager"`,
+		"18: policy.thresholds = [1, 3], does not apply here: it is for policy delayed"},
+	{"as many thresholds as models", "thresholds = [1, 3]", "thresholds = [1, 3, 1]",
+		"18: policy.thresholds = [1, 3, 1], want 2 integers, one for each model, not 3"},
+	{"threshold 0", "thresholds = [1, 3]", "thresholds = [0, 3]",
+		"18: policy.thresholds[0] = 0, want an integer of at least 1"},
+	{"name as a path", `name = "small"`, `name = "../x"`,
+		`1: name = "../x", want small letters, digits and hyphens only`},
+	{"no requests and no end", "requests = 10\n", "",
+		"10: workload.requests: missing, want requests or until: something must end the run"},
+	{"all is warm-up", "requests = 10", "requests = 10\nwarmup_requests = 10",
+		"14: workload.warmup_requests = 10, want fewer than the 10 requests, or nothing is measured"},
+	{"small and large model only", `algorithm = "r2r"`, `algorithm = "single"`,
+		"7: router.model: missing, want one of \"SLM\", \"LLM\"\n" +
+			"9: router.p = 0.35, does not apply here: it is for r2r, citer, collm and rstitch"},
+	{"two models of one name", `name = "LLM"`, `name = "SLM"`,
+		`5: models[1].name = "SLM", want a name that no other model has`},
+	{"table with a hole", `{ kind = "constant", step = "6.0ms" }`,
+		`{ kind = "table", rows = [1, 2, 4], steps = ["1ms", "2ms"] }`,
+		`4: models[0].latency.steps = ["1ms", "2ms"], want 3 durations,` +
+			" one for every combination of the axes, not 2"},
+	{"table that does not rise", `{ kind = "constant", step = "6.0ms" }`,
+		`{ kind = "table", rows = [1, 1], steps = ["1ms", "2ms"] }`,
+		`4: models[0].latency.rows = [1, 1], want rising integers`},
+	{"no such shape", `{ kind = "constant", step = "6.0ms" }`,
+		`{ kind = "roofline", shape = "Qwen3-7B", device = "A100" }`,
+		`4: models[0].latency.shape = "Qwen3-7B", want one of "Qwen3-0.6B", "Qwen3-1.7B", "Qwen3-4B",` +
+			` "Qwen3-8B", "Qwen3-14B", "Qwen3-32B"`},
+	{"two nodes, no link", `{ name = "LLM",`, `{ name = "LLM", node = 1,`,
+		"1: links: missing, want a link between nodes 0 and 1"},
+	{"pool smaller than nothing", `{ name = "LLM",`, `{ name = "LLM", kv = { pages = 0 },`,
+		"5: models[1].kv.pages = 0, want an integer of 1 to 268435456"},
+	{"axis twice the same", "[policy]", "[sweep]\nconcurrency = [4, 4]\n[policy]",
+		"17: sweep.concurrency[1] = 4, want no value twice"},
+	{"infeasible at one point", "[policy]", "[sweep]\nconcurrency = [2, 4]\n[policy]",
+		"20: policy.thresholds = [1, 3], want a feasible set: threshold of model 1 is 3, want at most N = 2"},
+	{"axis that the workload has not", "[policy]", "[sweep]\nrate = [1.0]\n[policy]",
+		"17: workload.rate = 1.0, does not apply here: it is for poisson and gamma"},
+	{"figure without its axis", "[policy]", "[[figure]]\nkind = \"threshold\"\n[policy]",
+		"17: figure[0].kind = \"threshold\", want an axis sweep.concurrency for this figure\n" +
+			"17: figure[0].kind = \"threshold\", want an axis sweep.thresholds for this figure"},
+	{"max_wait as a number", "thresholds = [1, 3]", "thresholds = [1, 3]\nmax_wait = 5",
+		`19: policy.max_wait = 5, want a duration with its unit, such as "6.0ms"`},
+}
+
 func TestOneLine(t *testing.T) {
-	tests := []struct{ name, old, new, want string }{
-		{"unknown key", "p = 0.35", "p = 0.35\npp = 1",
-			"10: router.pp = 1, unknown key, the nearest known is router.p"},
-		{"wrong case", "concurrency = 4", "Concurrency = 4",
-			"10: workload.concurrency: missing, want how many requests may be in flight\n" +
-				"12: workload.Concurrency = 4, unknown key, the nearest known is workload.concurrency"},
-		{"unknown table", "[policy]", "[polcy]",
-			"1: policy: missing, want a table with the kind\n" +
-				`16: polcy = { kind = "delayed", thresholds = [1, 3] }, unknown key, the nearest known is policy`},
-		{"bare duration", `step = "6.0ms"`, `step = 6`,
-			`4: models[0].latency.step = 6, want a duration with its unit, such as "6.0ms"`},
-		{"duration without unit", `step = "6.0ms"`, `step = "6"`,
-			`4: models[0].latency.step = "6", want a duration with its unit, such as "6.0ms"`},
-		{"negative duration", `step = "6.0ms"`, `step = "-6.0ms"`,
-			`4: models[0].latency.step = "-6.0ms", want a duration of at least 1ns`},
-		{"no time at all", `step = "6.0ms"`, `step = "0ms"`,
-			`4: models[0].latency.step = "0ms", want a duration of at least 1ns`},
-		{"nan", "p = 0.35", "p = nan", "9: router.p = nan, want a number of 0 to 1"},
-		{"infinite", "p = 0.35", "p = +inf", "9: router.p = inf, want a number of 0 to 1"},
-		{"probability above 1", "p = 0.35", "p = 1.5", "9: router.p = 1.5, want a number of 0 to 1"},
-		{"text for a number", "p = 0.35", `p = "0.35"`, `9: router.p = "0.35", want a number, not a string`},
-		{"float for an integer", "concurrency = 4", "concurrency = 4.0",
-			"12: workload.concurrency = 4.0, want an integer of 1 to 65536"},
-		{"negative into unsigned", "requests = 10", "requests = -1",
-			"13: workload.requests = -1, want an integer of at least 1"},
-		{"negative seed", "seed = 0", "seed = -1", "2: seed = -1, want an integer of at least 0"},
-		{"seed too large", "seed = 0", "seed = 9223372036854775808",
-			"2: seed: not TOML: 9223372036854775808 is out of range for int64"},
-		{"syntax", "seed = 0", "seed = ", "2: seed: not TOML: expected value but found '\\n' instead"},
-		{"key twice", "seed = 0", "seed = 0\nseed = 1", "3: seed: not TOML: Key 'seed' has already been defined."},
-		{"no such kind", `kind = "closed"`, `kind = "close"`,
-			`11: workload.kind = "close", want one of "closed", "poisson", "gamma", "trace", "recorded",` +
-				` the nearest is "closed"`},
-		{"key of another kind", "prompt = 10", "prompt = 10\nrate = 3.0",
-			"15: workload.rate = 3.0, does not apply here: it is for poisson and gamma"},
-		{"thresholds for eager", `kind = "delayed"`, `kind = "eager"`,
-			"18: policy.thresholds = [1, 3], does not apply here: it is for policy delayed"},
-		{"as many thresholds as models", "thresholds = [1, 3]", "thresholds = [1, 3, 1]",
-			"18: policy.thresholds = [1, 3, 1], want 2 integers, one for each model, not 3"},
-		{"threshold 0", "thresholds = [1, 3]", "thresholds = [0, 3]",
-			"18: policy.thresholds[0] = 0, want an integer of at least 1"},
-		{"name as a path", `name = "small"`, `name = "../x"`,
-			`1: name = "../x", want small letters, digits and hyphens only`},
-		{"no requests and no end", "requests = 10\n", "",
-			"10: workload.requests: missing, want requests or until: something must end the run"},
-		{"all is warm-up", "requests = 10", "requests = 10\nwarmup_requests = 10",
-			"14: workload.warmup_requests = 10, want fewer than the 10 requests, or nothing is measured"},
-		{"small and large model only", `algorithm = "r2r"`, `algorithm = "single"`,
-			"7: router.model: missing, want one of \"SLM\", \"LLM\"\n" +
-				"9: router.p = 0.35, does not apply here: it is for r2r, citer, collm and rstitch"},
-		{"two models of one name", `name = "LLM"`, `name = "SLM"`,
-			`5: models[1].name = "SLM", want a name that no other model has`},
-		{"table with a hole", `{ kind = "constant", step = "6.0ms" }`,
-			`{ kind = "table", rows = [1, 2, 4], steps = ["1ms", "2ms"] }`,
-			`4: models[0].latency.steps = ["1ms", "2ms"], want 3 durations, one for every combination of the axes, not 2`},
-		{"table that does not rise", `{ kind = "constant", step = "6.0ms" }`,
-			`{ kind = "table", rows = [1, 1], steps = ["1ms", "2ms"] }`,
-			`4: models[0].latency.rows = [1, 1], want rising integers`},
-		{"no such shape", `{ kind = "constant", step = "6.0ms" }`,
-			`{ kind = "roofline", shape = "Qwen3-7B", device = "A100" }`,
-			`4: models[0].latency.shape = "Qwen3-7B", want one of "Qwen3-0.6B", "Qwen3-1.7B", "Qwen3-4B",` +
-				` "Qwen3-8B", "Qwen3-14B", "Qwen3-32B"`},
-		{"two nodes, no link", `{ name = "LLM",`, `{ name = "LLM", node = 1,`,
-			"1: links: missing, want a link between nodes 0 and 1"},
-		{"pool smaller than nothing", `{ name = "LLM",`, `{ name = "LLM", kv = { pages = 0 },`,
-			"5: models[1].kv.pages = 0, want an integer of 1 to 268435456"},
-		{"axis twice the same", "[policy]", "[sweep]\nconcurrency = [4, 4]\n[policy]",
-			"17: sweep.concurrency[1] = 4, want no value twice"},
-		{"infeasible at one point", "[policy]", "[sweep]\nconcurrency = [2, 4]\n[policy]",
-			"20: policy.thresholds = [1, 3], want a feasible set: threshold of model 1 is 3, want at most N = 2"},
-		{"axis that the workload has not", "[policy]", "[sweep]\nrate = [1.0]\n[policy]",
-			"17: workload.rate = 1.0, does not apply here: it is for poisson and gamma"},
-		{"figure without its axis", "[policy]", "[[figure]]\nkind = \"threshold\"\n[policy]",
-			"17: figure[0].kind = \"threshold\", want an axis sweep.concurrency for this figure\n" +
-				"17: figure[0].kind = \"threshold\", want an axis sweep.thresholds for this figure"},
-		{"max_wait as a number", "thresholds = [1, 3]", "thresholds = [1, 3]\nmax_wait = 5",
-			`19: policy.max_wait = 5, want a duration with its unit, such as "6.0ms"`},
-	}
-	for _, test := range tests {
+	for _, test := range oneLine {
 		t.Run(test.name, func(t *testing.T) {
 			if strings.Count(good, test.old) < 1 {
 				t.Fatalf("%q is not in the good spec", test.old)
@@ -254,7 +256,8 @@ func TestCase1(t *testing.T) {
 			text = strings.Replace(text, "concurrency = 4", "concurrency = "+test.n, 1)
 			want := test.want
 			if test.models != "" {
-				text = strings.Replace(text, `algorithm = "r2r"`+"\np = 0.35", `algorithm = "me"`+"\nweights = [5, 3, 2]", 1)
+				text = strings.Replace(text, `algorithm = "r2r"`+"\np = 0.35",
+					`algorithm = "me"`+"\nweights = [5, 3, 2]", 1)
 				want = strings.Replace(want, "18:", "19:", 1)
 			}
 			if got := strings.Join(problemsOf(t, text), "\n"); got != want {
@@ -270,7 +273,8 @@ func TestCase1Table(t *testing.T) {
 	for n, want := range map[string]string{
 		"0": "12: workload.concurrency = 0, want an integer of 1 to 65536",
 		"1": "", "3": "",
-		"4": "19: policy.table.LLM = [1, 2, 2], want a threshold for each N = 1 to 4 (workload.concurrency), not 3 of them",
+		"4": "19: policy.table.LLM = [1, 2, 2], want a threshold for each N = 1 to 4" +
+			" (workload.concurrency), not 3 of them",
 	} {
 		text := strings.Replace(base, "concurrency = 4", "concurrency = "+n, 1)
 		if got := strings.Join(problemsOf(t, text), "\n"); got != want {
@@ -321,15 +325,18 @@ func write(t *testing.T, dir, name, text string) string {
 func TestExtends(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "base.toml", good)
-	path := write(t, dir, "other.toml", "extends = \"base.toml\"\nname = \"other\"\n[workload]\nconcurrency = 8\n")
+	path := write(t, dir, "other.toml", "extends = \"base.toml\"\nname ="+
+		" \"other\"\n[workload]\nconcurrency = 8\n")
 	s, err := Load(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if p := s.Points[0]; s.Name != "other" || p.Concurrency != 8 || p.Workload.Requests != 10 {
-		t.Errorf("name %q, concurrency %d, requests %d; want other, 8, 10", s.Name, p.Concurrency, p.Workload.Requests)
+		t.Errorf("name %q, concurrency %d, requests %d; want other, 8, 10", s.Name, p.Concurrency,
+			p.Workload.Requests)
 	}
-	straight := strings.Replace(strings.Replace(good, "concurrency = 4", "concurrency = 8", 1), "small", "other", 1)
+	straight := strings.Replace(strings.Replace(good, "concurrency = 4", "concurrency = 8", 1), "small",
+		"other", 1)
 	whole, err := Parse("t.toml", straight)
 	if err != nil {
 		t.Fatal(err)
@@ -349,7 +356,8 @@ func TestExtendsProblems(t *testing.T) {
 				"spec " + here("t.toml") + ":3: workload.concurrency = 0, want an integer of 1 to 65536"},
 		{"no such file", "extends = \"none.toml\"\n",
 			"spec " + here("t.toml") + ":1: extends = \"none.toml\", want a spec that can be read: no such file"},
-		{"itself", "extends = \"t.toml\"\n", "spec " + here("t.toml") + ":1: extends = \"t.toml\", want no circle: " +
+		{"itself", "extends = \"t.toml\"\n", "spec " + here("t.toml") +
+			":1: extends = \"t.toml\", want no circle: " +
 			here("t.toml") + " -> " + here("t.toml")},
 		{"a number", "extends = 3\n",
 			"spec " + here("t.toml") + ":1: extends = 3, want the name of a spec file, as a string"},

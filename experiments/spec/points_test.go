@@ -61,7 +61,8 @@ func TestAllFeasible(t *testing.T) {
 // and a value put in front changes no old one. Seed 0 is a seed.
 func TestCase30(t *testing.T) {
 	text := func(seed int, n string, common bool) string {
-		return strings.Replace(good, "seed = 0", fmt.Sprintf("seed = %d\nreplicates = 5\ncommon_random_numbers = %v",
+		return strings.Replace(good, "seed = 0", fmt.Sprintf("seed = %d\nreplicates ="+
+			" 5\ncommon_random_numbers = %v",
 			seed, common), 1) + "[sweep]\nconcurrency = " + n + "\n"
 	}
 	text = func(base func(int, string, bool) string) func(int, string, bool) string {
@@ -151,7 +152,8 @@ func TestAxesOrder(t *testing.T) {
 func TestReferenceProblems(t *testing.T) {
 	dir := t.TempDir()
 	base := strings.Replace(good, "thresholds = [1, 3]\n", "", 1) +
-		"[sweep]\nconcurrency = [2, 3]\nthresholds = \"1,_\"\n[[reference]]\nname = \"r\"\nsource = \"s\"\nfile = \"r.csv\"\n"
+		"[sweep]\nconcurrency = [2, 3]\nthresholds = \"1,_\"\n[[reference]]\nname = \"r\"\nsource =" +
+		" \"s\"\nfile = \"r.csv\"\n"
 	tests := []struct{ name, csv, want string }{
 		{"column missing", "concurrency,throughput_tok_s\n2,1\n", ":1: thresholds: missing column"},
 		{"column unknown", "concurrency,thresholds,throughput_tok_s,x\n2,\"1,1\",1,1\n",

@@ -16,7 +16,8 @@ func (l *loader) policy(s *section, p *Point) {
 		return
 	}
 	if l.sweep.over("thresholds") && p.Policy.Kind != "" {
-		s.wrong("thresholds", "want policy delayed at every point of a sweep over thresholds, not %s", p.Policy.Kind)
+		s.wrong("thresholds", "want policy delayed at every point of a sweep over thresholds, not %s",
+			p.Policy.Kind)
 	}
 	if l.sweep.over("policy") || p.Policy.Kind == "" {
 		s.giveUp()

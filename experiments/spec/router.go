@@ -12,7 +12,8 @@ import (
 // router reads the algorithm and the law of its verdicts.
 func (l *loader) router(s *section, p *Point) {
 	before := len(l.problems)
-	algorithm := s.word("algorithm", "", "r2r", "citer", "collm", "rstitch", "me", "matrix", "recorded", "single")
+	algorithm := s.word("algorithm", "", "r2r", "citer", "collm", "rstitch", "me", "matrix", "recorded",
+		"single")
 	p.Outcome = outcome.Uniform{}
 	switch algorithm {
 	case "r2r", "citer", "collm":

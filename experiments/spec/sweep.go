@@ -110,7 +110,7 @@ func (s sweep) elements(l *loader, axis string, n *node, c combination) list {
 	concurrency, known := s.concurrency(l, c)
 	if !ok || !known {
 		if !ok {
-			l.add(n, "sweep."+axis, `want an array of sets, or a pattern with a threshold or _ for each model, such as "1,_"`)
+			l.add(n, "sweep."+axis, `want an array of sets, or a pattern such as "1,_", a threshold or _ a model`)
 		}
 		return nil
 	}

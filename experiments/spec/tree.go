@@ -141,7 +141,8 @@ func readTree(path string, read func(string) ([]byte, error), above []string) (*
 	chain := append(slices.Clone(above), filepath.Clean(path))
 	other := filepath.Join(filepath.Dir(path), name)
 	if slices.Contains(chain, filepath.Clean(other)) {
-		return nil, Problems{extends.problem("extends", "want no circle: "+strings.Join(append(chain, other), " -> "))}
+		return nil, Problems{extends.problem("extends",
+			"want no circle: "+strings.Join(append(chain, other), " -> "))}
 	}
 	base, problems := readTree(other, read, chain)
 	if problems != nil {
