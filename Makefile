@@ -11,7 +11,7 @@ APT    := $(ROOT) apt-get update -qq && $(ROOT) env DEBIAN_FRONTEND=noninteracti
 SPECS  := threshold schedules throughput-speed
 RACE   := ./exec/... ./experiments/run/... ./core/chain/...
 
-.PHONY: run build needs needs-c test format vet lint unit race bench fuzz golden clean
+.PHONY: run build needs needs-c test format vet lint unit race bench fuzz golden docs clean
 
 # The main job: predicted, simulated and published throughput side by side, the four schedules, and throughput
 # against speed, with their figures.
@@ -76,6 +76,10 @@ golden:
 		$(GO) test -count=1 $$folder -update; \
 	done
 	git diff --stat
+
+# The README's figure, from the results of `make run`.
+docs:
+	cp "$$(ls -t experiments/results/threshold/*/threshold.png | head -n 1)" docs/threshold.png
 
 clean:
 	rm -rf bin

@@ -1,5 +1,7 @@
 package core
 
+import "slices"
+
 // submitted gives the request a slot in the waiting line, or rejects it at once with the
 // reason, so that nothing waits for what can never be.
 func (s *Scheduler) submitted(sub *Submission) {
@@ -32,7 +34,7 @@ func (s *Scheduler) newSlot(id uint64) int32 {
 	s.free = s.free[:last]
 	s.byID.put(id, slot)
 	gen := s.requests[slot].gen
-	s.requests[slot] = request{Visit: Visit{ID: id}, gen: gen, at: nowhere}
+	s.requests[slot] = request{Visit: Visit{ID: id}, slot: slot, gen: gen, at: nowhere}
 	s.details[slot] = details{}
 	for m := range s.models {
 		*s.seat(slot, m) = seat{tail: noPage}
@@ -203,7 +205,8 @@ func (s *Scheduler) cancel(slot int32, outcome Outcome, reason Reason) {
 	case r.at != nowhere:
 		m := int(r.at)
 		if s.seat(slot, m).state == seatQueued {
-			s.models[m].queue = removeSlot(s.models[m].queue, slot)
+			queue := &s.models[m].queue
+			*queue = slices.DeleteFunc(*queue, func(q *request) bool { return q == r })
 		}
 		s.end(slot, m, outcome, reason)
 	case !r.cancel:

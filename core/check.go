@@ -94,7 +94,8 @@ func (s *Scheduler) checkPlaces() error {
 	places := make([]int, len(s.requests))
 	for m := range s.models {
 		mo := &s.models[m]
-		for _, slot := range mo.queue {
+		for _, r := range mo.queue {
+			slot := r.slot
 			places[slot]++
 			if st := s.seat(slot, m).state; st != seatQueued {
 				return fmt.Errorf("I4: model %d slot %d is in the queue, its seat is in state %d", m, slot, st)

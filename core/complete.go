@@ -57,10 +57,11 @@ func (s *Scheduler) complete(mi int, failed bool, results []Result) {
 // staying or hopping to a model of this node, is done here, in one pass; the rest by rowDone.
 func (s *Scheduler) completeRows(m *model, mi int, results []Result) {
 	own, now := uint32(1)<<mi, s.now
-	for i := range m.rows {
-		row, res := &m.rows[i], &results[i]
-		r := &s.requests[row.Slot]
-		if r.slow || !row.Head || res.EOS || r.known+1 >= r.limit || r.drops > dropsMax-2 {
+	rows := m.rows
+	running, results := m.running[:len(rows)], results[:len(rows)]
+	for i := range rows {
+		row, res, r := &rows[i], &results[i], running[i]
+		if r.slow || !row.Head || res.EOS || r.known+1 >= r.limit {
 			s.rowDone(row, m, mi, res)
 			continue
 		}
@@ -80,7 +81,7 @@ func (s *Scheduler) completeRows(m *model, mi int, results []Result) {
 		}
 		s.commit(row.Slot, r, mi, res)
 		seat.state = seatQueued
-		m.queue = append(m.queue, row.Slot)
+		m.queue = append(m.queue, r)
 	}
 }
 
@@ -103,7 +104,7 @@ func (s *Scheduler) astray(r *request, to int) {
 func (s *Scheduler) hop(row *Row, r *request, seat *seat, mi, next int, res *Result) bool {
 	to := &s.models[next]
 	target := &r.seats[next&(ModelsMax-1)]
-	if target.pages == 0 || !to.owned || s.receiver != nil {
+	if target.pages == 0 || !to.owned || s.receiver != nil || r.drops > dropsMax-2 {
 		return false
 	}
 	if s.alg.Send(&r.Visit, res, next) {
@@ -125,7 +126,7 @@ func (s *Scheduler) hop(row *Row, r *request, seat *seat, mi, next int, res *Res
 	target.state = seatQueued
 	target.since = s.now
 	r.Model, r.at = int32(next), int8(next)
-	to.queue = append(to.queue, row.Slot)
+	to.queue = append(to.queue, r)
 	return true
 }
 
@@ -269,7 +270,7 @@ func (s *Scheduler) enqueue(slot int32, m int, r *request, seat *seat) {
 	seat.since = s.now
 	r.at = int8(m)
 	queue := &s.models[m].queue
-	*queue = append(*queue, slot)
+	*queue = append(*queue, r)
 }
 
 // end takes a request of this node out of the world. The caller has made sure that no queue

@@ -3,6 +3,7 @@ package core
 import (
 	"cmp"
 	"math"
+	"slices"
 )
 
 const tokensMax = math.MaxInt32
@@ -49,8 +50,8 @@ func (s *Scheduler) unstall(blocked bool) {
 	}
 	oldest, at := uint64(0), nowhere
 	for m := range s.models {
-		for _, slot := range s.models[m].queue {
-			if age := s.details[slot].age; at == nowhere || age < oldest {
+		for _, r := range s.models[m].queue {
+			if age := s.details[r.slot].age; at == nowhere || age < oldest {
 				oldest, at = age, m
 			}
 		}
@@ -70,9 +71,10 @@ func (s *Scheduler) unstall(blocked bool) {
 func (s *Scheduler) launch(mi int) bool {
 	m := &s.models[mi]
 	m.rows = m.rows[:0]
+	whole := false
 	page := int32(s.c.PageTokens)
 	if s.c.TokenBudget == 0 && len(m.queue) <= m.rowsMax {
-		s.takeAll(mi)
+		whole = s.takeAll(mi)
 	} else if s.c.TokenBudget != 0 && m.rowsMax > 1 && s.anyLong(mi, page) {
 		left := s.take(mi, int32(s.c.TokenBudget)-page, m.rowsMax-1, 0, page)
 		s.take(mi, left+page, m.rowsMax, page, tokensMax)
@@ -82,9 +84,9 @@ func (s *Scheduler) launch(mi int) bool {
 	if len(m.rows) == 0 {
 		return false
 	}
-	s.view.before(mi, len(m.queue), s.seat(m.queue[0], mi).since)
-	if len(m.rows) == len(m.queue) {
-		m.queue = m.queue[:0]
+	s.view.before(mi, len(m.queue), m.queue[0].seats[mi].since)
+	if whole {
+		m.running, m.queue = m.queue, m.running[:0]
 	} else {
 		s.compact(mi)
 	}
@@ -102,8 +104,8 @@ func (s *Scheduler) launch(mi int) bool {
 }
 
 func (s *Scheduler) anyLong(mi int, page int32) bool {
-	for _, slot := range s.models[mi].queue {
-		if s.requests[slot].known-s.seat(slot, mi).kv > page {
+	for _, r := range s.models[mi].queue {
+		if r.known-r.seats[mi].kv > page {
 			return true
 		}
 	}
@@ -111,27 +113,26 @@ func (s *Scheduler) anyLong(mi int, page int32) bool {
 }
 
 // takeAll adds the whole queue, or what pages allow: the case without a bound on rows and
-// tokens, which most launches are.
-func (s *Scheduler) takeAll(mi int) {
+// tokens, which most launches are. It reports whether it took all.
+func (s *Scheduler) takeAll(mi int) bool {
 	m := &s.models[mi]
 	for next := 0; ; next++ {
 		next = s.takeRun(m, mi, next)
 		if next == len(m.queue) {
-			return
+			return len(m.rows) == next
 		}
-		s.takeSlot(m, mi, m.queue[next], math.MaxInt32)
+		s.takeOne(m, mi, m.queue[next], math.MaxInt32)
 	}
 }
 
 // takeRun adds rows from queue[next] on, up to the first that needs more than this leaf
 // does: pages, or the account of a rebuilt seat. It returns that one's index.
 func (s *Scheduler) takeRun(m *model, mi, next int) int {
-	t, now, requests := m.tally, s.now, s.requests
+	t, now := m.tally, s.now
 	queue, n := m.queue[next:], len(m.rows)
 	rows := m.rows[n : n+len(queue)]
 	taken := len(queue)
-	for k, slot := range queue {
-		r := &requests[slot]
+	for k, r := range queue {
 		seat := &r.seats[mi&(ModelsMax-1)]
 		if r.known > seat.room || seat.rebuild {
 			taken = k
@@ -141,7 +142,7 @@ func (s *Scheduler) takeRun(m *model, mi, next int) int {
 		t.context += int64(seat.kv)
 		t.waitNs += now - seat.since
 		row := &rows[k]
-		row.set(r, seat, slot, r.known-seat.kv)
+		row.set(r, seat, r.known-seat.kv)
 		row.Head = true
 		if seat.returned {
 			t.returned++
@@ -155,8 +156,8 @@ func (s *Scheduler) takeRun(m *model, mi, next int) int {
 
 // set writes all but Head. Rows are written in place, field by field: appending a literal of
 // this size costs twice as much.
-func (row *Row) set(r *request, seat *seat, slot, fresh int32) {
-	row.ID, row.Since, row.Slot, row.Gen = r.ID, seat.since, slot, r.gen
+func (row *Row) set(r *request, seat *seat, fresh int32) {
+	row.ID, row.Since, row.Slot, row.Gen = r.ID, seat.since, r.slot, r.gen
 	row.Start, row.Fresh, row.Returned = seat.kv, fresh, seat.returned
 }
 
@@ -164,30 +165,29 @@ func (row *Row) set(r *request, seat *seat, slot, fresh int32) {
 // and returns what is left of the budget. A request whose pages do not fit stays (I2).
 func (s *Scheduler) take(mi int, budget int32, rowsMax int, low, high int32) int32 {
 	m := &s.models[mi]
-	for _, slot := range m.queue {
+	for _, r := range m.queue {
 		if len(m.rows) >= rowsMax || budget == 0 {
 			break
 		}
-		seat := s.seat(slot, mi)
-		fresh := s.requests[slot].known - seat.kv
+		seat := &r.seats[mi]
+		fresh := r.known - seat.kv
 		if fresh <= low || fresh > high || seat.state != seatQueued {
 			continue
 		}
 		if fresh > budget && high == int32(s.c.PageTokens) {
 			break // short rows are not split
 		}
-		budget -= s.takeSlot(m, mi, slot, budget)
+		budget -= s.takeOne(m, mi, r, budget)
 	}
 	return budget
 }
 
-// takeSlot adds a row of at most budget tokens and returns their number; 0 if its pages do
+// takeOne adds a row of at most budget tokens and returns their number; 0 if its pages do
 // not fit: an older request behind it may still take pages from younger ones.
-func (s *Scheduler) takeSlot(m *model, mi int, slot, budget int32) int32 {
-	r := &s.requests[slot]
-	seat := s.seat(slot, mi)
+func (s *Scheduler) takeOne(m *model, mi int, r *request, budget int32) int32 {
+	seat := &r.seats[mi]
 	fresh := min(r.known-seat.kv, budget)
-	if seat.kv+fresh > seat.room && !s.grow(slot, seat, mi, seat.kv+fresh) {
+	if seat.kv+fresh > seat.room && !s.grow(r.slot, seat, mi, seat.kv+fresh) {
 		return 0
 	}
 	if seat.rebuild {
@@ -198,7 +198,7 @@ func (s *Scheduler) takeSlot(m *model, mi int, slot, budget int32) int32 {
 	m.waitNs += s.now - seat.since
 	m.rows = m.rows[:len(m.rows)+1]
 	row := &m.rows[len(m.rows)-1]
-	row.set(r, seat, slot, fresh)
+	row.set(r, seat, fresh)
 	row.Head = seat.kv+fresh == r.known
 	seat.state = seatRunning
 	if seat.returned {
@@ -208,14 +208,12 @@ func (s *Scheduler) takeSlot(m *model, mi int, slot, budget int32) int32 {
 	return fresh
 }
 
-// compact removes from the queue what has been taken.
+// compact removes from the queue what has been taken, and notes whose the rows are.
 func (s *Scheduler) compact(mi int) {
 	m := &s.models[mi]
-	kept := m.queue[:0]
-	for _, slot := range m.queue {
-		if s.seat(slot, mi).state == seatQueued {
-			kept = append(kept, slot)
-		}
+	m.queue = slices.DeleteFunc(m.queue, func(r *request) bool { return r.seats[mi].state != seatQueued })
+	m.running = m.running[:0]
+	for i := range m.rows {
+		m.running = append(m.running, &s.requests[m.rows[i].Slot])
 	}
-	m.queue = kept
 }

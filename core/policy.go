@@ -69,7 +69,7 @@ func (v *View) OldestSince(m int) Time {
 	if len(queue) == 0 {
 		return v.now
 	}
-	return v.s.seat(queue[0], m).since
+	return queue[0].seats[m].since
 }
 
 // WakeBy asks for a turn no later than t. It panics unless t lies after Now: the driver

@@ -34,6 +34,7 @@ type request struct {
 	told     bool // NewsAdmitted has come, or this node is the front
 	cancel   bool // NewsCancel has come: end it wherever it turns up
 	prefixed bool // details.prefix is not empty
+	slot     int32
 	slow     bool // prefixed or draining: its rows take more than completeRows does
 	seats    [ModelsMax]seat
 }
@@ -71,8 +72,9 @@ type seat struct {
 }
 
 type model struct {
-	queue    []int32 // slots, oldest first
-	rows     []Row   // of the launch in flight
+	queue    []*request // oldest first
+	rows     []Row      // of the launch in flight
+	running  []*request // of those rows
 	pool     pool
 	seq      uint64
 	rowsMax  int
@@ -165,7 +167,8 @@ func New(c Config) (*Scheduler, error) {
 			continue
 		}
 		s.models[i].pool = newPool(m.Pages)
-		s.models[i].queue = make([]int32, 0, c.Requests)
+		s.models[i].queue = make([]*request, 0, c.Requests)
+		s.models[i].running = make([]*request, 0, c.Requests)
 		s.models[i].rows = make([]Row, 0, c.Requests)
 		if s.barrier {
 			s.models[i].results = make([]Result, 0, c.Requests)

@@ -27,8 +27,8 @@ type world struct {
 	observe func(node int, now core.Time, in []core.Event, out *core.Actions)
 	failed  func(error)
 
-	next    int // request of a closed loop
-	waiting int // as the front's Scheduler counts
+	next    int             // request of a closed loop
+	waiting map[uint64]bool // for admission, in a closed loop
 
 	// What a test may change, before the world is made.
 	gather   time.Duration
@@ -43,7 +43,7 @@ type world struct {
 // left and every message has arrived.
 func (s *scenario) execute(t *testing.T, changes ...func(*world)) *world {
 	t.Helper()
-	w := &world{s: s, gather: 1}
+	w := &world{s: s, gather: 1, waiting: map[uint64]bool{}}
 	w.observe = func(int, core.Time, []core.Event, *core.Actions) {}
 	w.failed = func(err error) { t.Error(err) }
 	w.wrap = func(_ int, d exec.Device) exec.Device { return d }
@@ -85,12 +85,30 @@ func (w *world) run(t *testing.T) {
 	if !w.s.closed {
 		w.submitAll()
 	}
-	w.left.Wait()
+	w.await(t)
 	time.Sleep(time.Hour) // the last messages arrive
 	stop()
 	running.Wait()
 	for _, link := range w.links {
 		close(link)
+	}
+}
+
+// await waits until every request has left, and gives up after a virtual day.
+func (w *world) await(t *testing.T) {
+	done := make(chan struct{})
+	go func() {
+		w.left.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-time.After(24 * time.Hour):
+		for _, c := range w.clients {
+			if len(c.leaves) == 0 {
+				t.Errorf("request %d never left: it has %d tokens", c.id, len(c.tokens))
+			}
+		}
 	}
 }
 
@@ -240,14 +258,14 @@ func (w *world) follow(node int, now core.Time, in []core.Event, out *core.Actio
 	}
 	for _, e := range in {
 		if e.Kind == core.Submitted {
-			w.waiting++
+			w.waiting[e.Submission.ID] = true
 		}
 	}
-	w.waiting -= len(out.Admits)
+	for _, a := range out.Admits {
+		delete(w.waiting, a.ID)
+	}
 	for _, e := range out.Leaves {
-		if e.Outcome == core.Rejected {
-			w.waiting--
-		}
+		delete(w.waiting, e.ID)
 	}
 	w.refill(now)
 }
@@ -255,10 +273,10 @@ func (w *world) follow(node int, now core.Time, in []core.Event, out *core.Actio
 // refill keeps the backlog of a closed loop as sim.Config.Closed does: once it is below
 // LiveMax it is filled up to twice that.
 func (w *world) refill(now core.Time) {
-	if w.waiting >= w.s.core.LiveMax {
+	if len(w.waiting) >= w.s.core.LiveMax {
 		return
 	}
-	for range min(2*w.s.core.LiveMax-w.waiting, len(w.s.requests)-w.next) {
+	for range min(2*w.s.core.LiveMax-len(w.waiting), len(w.s.requests)-w.next) {
 		if err := w.loops[0].SubmitAt(now, w.request(&w.s.requests[w.next])); err != nil {
 			panic(err)
 		}
