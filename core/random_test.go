@@ -52,6 +52,15 @@ func (a wander) Enter(draw float64, models uint32) int {
 	return m
 }
 
+// plainWander is wander without a Receive: most algorithms need none.
+type plainWander struct{ models int }
+
+func (a plainWander) Route(v *core.Visit, r *core.Result) int { return wander(a).Route(v, r) }
+
+func (a plainWander) Send(v *core.Visit, r *core.Result, peer int) bool {
+	return wander(a).Send(v, r, peer)
+}
+
 // chooser makes a random world: pick(n) is one of 0..n-1.
 type chooser struct {
 	pick func(n int) int
@@ -91,6 +100,9 @@ func (c chooser) config() (core.Config, [][]int) {
 		TokenBudget: c.oneOf(0, 0, 8, 11),
 	}
 	config.Requests = config.LiveMax*2 + c.pick(4)
+	if c.pick(2) == 0 {
+		config.Algorithm = plainWander{count}
+	}
 	for m := range count {
 		node := m % nodes
 		if node == 0 && nodes > 1 && c.pick(3) == 0 {
@@ -184,7 +196,12 @@ func (c chooser) requests(w *world) {
 		}
 		sub := core.Submission{
 			ID: id, TokensMax: int32(1 + c.pick(20)), Draw: uniform(c.salt, id), Arrival: at,
-			Models: uint32(c.pick(1 << len(w.config.Models))),
+		}
+		if c.pick(2) == 0 {
+			sub.Models = uint32(c.pick(1 << len(w.config.Models)))
+		}
+		for sub.Models != 0 && sub.Models>>sub.Entry&1 == 0 && c.pick(8) != 0 {
+			sub.Entry++ // but some are malformed
 		}
 		if group > 0 {
 			for k := range prompt / w.config.PageTokens {

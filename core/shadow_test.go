@@ -13,14 +13,18 @@ import (
 type shadow struct {
 	w      *world
 	node   int
-	tokens map[uint64][]int32 // known here
-	tables [][][]int32        // [model][slot] pages
-	pages  [][][]int32        // [model][page] tokens
-	fed    [][]int32          // [model] tokens of every row, in order: what the model has seen
+	tokens map[uint64][]int32   // known here
+	tables [][][]int32          // [model][slot] pages
+	pages  [][][]int32          // [model][page] tokens
+	fed    [][]int32            // [model] tokens of every row, in order: what the model has seen
+	owners map[[2]uint64]uint64 // slot and generation: whose they are
 }
 
 func newShadow(w *world, node int) *shadow {
-	sh := &shadow{w: w, node: node, tokens: map[uint64][]int32{}, fed: make([][]int32, len(w.config.Models))}
+	sh := &shadow{
+		w: w, node: node, tokens: map[uint64][]int32{}, fed: make([][]int32, len(w.config.Models)),
+		owners: map[[2]uint64]uint64{},
+	}
 	for _, m := range w.config.Models {
 		sh.tables = append(sh.tables, make([][]int32, w.config.Requests))
 		pages := make([][]int32, m.Pages)
@@ -105,6 +109,11 @@ func (sh *shadow) launch(l core.Launch) {
 		if row.Fresh < 1 || end > len(known) || row.Head != (end == len(known)) {
 			sh.w.t.Fatalf("I7: request %d at model %d: row %+v with %d tokens known", row.ID, l.Model, row, len(known))
 		}
+		name := [2]uint64{uint64(row.Slot), uint64(row.Gen)}
+		if owner, known := sh.owners[name]; known && owner != row.ID {
+			sh.w.t.Fatalf("I6: slot %d, generation %d: request %d, before %d", row.Slot, row.Gen, row.ID, owner)
+		}
+		sh.owners[name] = row.ID
 		sh.fed[l.Model] = append(sh.fed[l.Model], known[row.Start:end]...)
 		table := sh.tables[l.Model][row.Slot]
 		for p := range int(row.Start) {
