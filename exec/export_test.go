@@ -7,3 +7,6 @@ import "tokenrouter/core"
 func (l *Loop) SubmitAt(at core.Time, r *Request) error {
 	return l.put(stamped{at: at, kind: core.Submitted, request: r})
 }
+
+// Scheduler is the loop's, to look at while nothing runs.
+func (l *Loop) Scheduler() *core.Scheduler { return l.s }
