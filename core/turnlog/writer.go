@@ -20,17 +20,16 @@ const flushBytes = 1 << 16
 
 // Writer writes a log. Its calls must follow one another, whatever goroutines make them.
 type Writer struct {
-	w     io.Writer
-	f     fields
-	turn  Turn
-	order []int32
-	in    []core.Event // sorted
-	err   error
+	w    io.Writer
+	f    fields
+	turn Turn
+	in   []core.Event // sorted
+	err  error
 }
 
 // NewWriter writes the header: the configuration of each Scheduler of the run, in order of
-// nodes. Policies and algorithms that have no name are
-// written by their Go type: such a log can be read and compared, and replayed by ReplayWith.
+// nodes. Policies and algorithms that have no name are written by their Go type: such a log
+// can be read and compared, and replayed by ReplayWith.
 func NewWriter(w io.Writer, configs ...core.Config) (*Writer, error) {
 	if len(configs) == 0 {
 		return nil, fmt.Errorf("turnlog: no configuration, want that of every node")
