@@ -90,21 +90,29 @@ type wire struct {
 
 type plain Summary
 
-// JSON writes the summary; Parse reads it back.
+// head is a Summary without its rows.
+type head struct {
+	plain
+	Rows     *struct{} `json:"rows,omitempty"`
+	SeedRows *struct{} `json:"seed_rows,omitempty"`
+}
+
+// JSON writes the summary, each row on a line of its own; Parse reads it back.
 func (s *Summary) JSON() ([]byte, error) {
-	w := wire{plain: plain(*s)}
-	var err error
-	if w.Rows, err = s.rowsJSON(s.Rows); err != nil {
-		return nil, err
-	}
-	if w.SeedRows, err = s.rowsJSON(s.SeedRows); err != nil {
-		return nil, err
-	}
-	text, err := json.MarshalIndent(w, "", " ")
+	rows, err := s.rowsJSON(s.Rows)
 	if err != nil {
 		return nil, err
 	}
-	return append(text, '\n'), nil
+	seedRows, err := s.rowsJSON(s.SeedRows)
+	if err != nil {
+		return nil, err
+	}
+	text, err := json.MarshalIndent(head{plain: plain(*s)}, "", " ")
+	if err != nil {
+		return nil, err
+	}
+	return slices.Concat(bytes.TrimSuffix(text, []byte("\n}")),
+		[]byte(",\n \"rows\": "), rows, []byte(",\n \"seed_rows\": "), seedRows, []byte("\n}\n")), nil
 }
 
 // Parse reads a summary strictly: an unknown or missing key, or a value of another type, is an error.

@@ -172,7 +172,8 @@ func TestLines(t *testing.T) {
 	for path, want := range map[string]int{
 		"a": 2, "d.e|f": 4, "h": 5, "h|0": 6, "h|1": 7, "h|1|i": 7, "h|1|j": 7, "h|1|j|0": 8, "k|l": 10,
 		"k|l|m": 11,
-		"n":     12, "n|0": 12, "n|0|o": 13, "n|0|p": 14, "n|0|p|q": 15, "n|1": 16, "n|1|o": 17, "b": 0, "c": 0, "x": 0,
+		"n":     12, "n|0": 12, "n|0|o": 13, "n|0|p": 14, "n|0|p|q": 15, "n|1": 16, "n|1|o": 17,
+		"b": 0, "c": 0, "x": 0,
 	} {
 		if got := index[strings.ReplaceAll(path, "|", "\x00")]; got != want {
 			t.Errorf("line of %s: %d, want %d", path, got, want)
