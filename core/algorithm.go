@@ -33,3 +33,10 @@ type Entry interface {
 	// Enter returns the first model of a request; draw is uniform in [0, 1).
 	Enter(draw float64, models uint32) int
 }
+
+// Sized is implemented by an Algorithm that is made for a number of models: New refuses any
+// other.
+type Sized interface {
+	// Models is that number.
+	Models() int
+}

@@ -95,6 +95,9 @@ func (c *Config) validateModels() error {
 		return fmt.Errorf("core: Requests = %d with LiveMax = %d on %d nodes, want at least"+
 			" twice: news of an end may come late", c.Requests, c.LiveMax, nodes)
 	}
+	if a, ok := c.Algorithm.(Sized); ok && a.Models() != len(c.Models) {
+		return fmt.Errorf("core: %T for %d models, want %d", c.Algorithm, a.Models(), len(c.Models))
+	}
 	if d, ok := c.Policy.(Delayed); ok && d.Thresholds.models != len(c.Models) {
 		return fmt.Errorf("core: thresholds for %d models, want %d", d.Thresholds.models, len(c.Models))
 	}

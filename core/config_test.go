@@ -17,6 +17,15 @@ func goodConfig() core.Config {
 	}
 }
 
+func me(t testing.TB, weights ...float64) route.ME {
+	t.Helper()
+	a, err := route.NewME(weights)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
 // TestNewRefuses: what a configuration must not be, each with the number that is wrong.
 func TestNewRefuses(t *testing.T) {
 	for _, c := range []struct {
@@ -53,6 +62,15 @@ func TestNewRefuses(t *testing.T) {
 		{"model-sync over two nodes", func(c *core.Config) { c.Models[1].Node, c.Policy = 1, core.ModelSync{} },
 			"node 0 owns 1 of 2"},
 		{"no thresholds", func(c *core.Config) { c.Policy = core.Delayed{} }, "thresholds for 0 models, want 2"},
+		{"weights of three models", func(c *core.Config) { c.Algorithm = me(t, 1, 1, 1) },
+			"route.ME for 3 models, want 2"},
+		{"matrix of one model", func(c *core.Config) {
+			one, err := route.NewMatrix([][]float64{{1}}, [][]float64{{1}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.Algorithm = one
+		}, "route.Matrix for 1 models, want 2"},
 		{"thresholds of three models", func(c *core.Config) {
 			c.Policy = core.Delayed{Thresholds: fixed(t, 4, 1, 1, 2)}
 		}, "thresholds for 3 models, want 2"},

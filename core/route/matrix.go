@@ -55,6 +55,9 @@ func NewMatrix(p, c [][]float64) (Matrix, error) {
 	return a, nil
 }
 
+// Models is the size of the matrices.
+func (a Matrix) Models() int { return len(a.up) }
+
 // Matrices returns P and C: NewMatrix makes the same Matrix of them.
 func (a Matrix) Matrices() (p, c [][]float64) {
 	for i := range a.p {

@@ -39,6 +39,9 @@ func NewME(weights []float64) (ME, error) {
 	return ME{append([]float64(nil), weights...), up}, nil
 }
 
+// Models is the number of weights.
+func (a ME) Models() int { return len(a.up) }
+
 // Weights returns the weights as NewME took them.
 func (a ME) Weights() []float64 { return append([]float64(nil), a.weights...) }
 
