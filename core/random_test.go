@@ -1,6 +1,7 @@
 package core_test
 
 import (
+	"flag"
 	"fmt"
 	"math/bits"
 	"math/rand/v2"
@@ -292,16 +293,18 @@ func text(out *core.Actions) string {
 		out.Admits, out.Tokens, out.Leaves, out.Grants, out.Launches, out.Sends, out.News, out.Wake)
 }
 
+var swarm = flag.Int("swarm", 600, "random runs of TestTwin")
+
 // TestTwin: random runs of 1 to 4 models on 1 to 3 nodes, all policies, budgets, tiny pools,
 // cancellations and failures. The twin makes the same decisions in every turn, shuffled turns
 // give the same bytes (I9, I10), every invariant holds after each (Check), the KV that each
 // row finds is the request's own, and everybody leaves.
 func TestTwin(t *testing.T) {
-	runs := uint64(600)
+	runs := *swarm
 	if testing.Short() {
-		runs = 100
+		runs = min(runs, 100)
 	}
-	for seed := range runs {
+	for seed := range uint64(runs) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			seeded(seed).world(t).run().settled()
 		})
