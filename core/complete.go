@@ -67,14 +67,14 @@ func (s *Scheduler) completeRows(m *model, mi int, results []Result) {
 		}
 		next := mi
 		if r.Models != own {
-			next = s.ask(r, res)
+			next = s.alg.Route(&r.Visit, res)
 		}
 		seat := &r.seats[mi&(ModelsMax-1)]
 		seat.kv = row.Start + row.Fresh
 		seat.rebuild = false
 		seat.since = now
 		if next != mi {
-			if !s.hop(row, r, seat, mi, next, res) {
+			if !s.hop(r, seat, mi, next, res) {
 				s.route(row.Slot, r, seat, mi, next, res)
 			}
 			continue
@@ -85,15 +85,6 @@ func (s *Scheduler) completeRows(m *model, mi int, results []Result) {
 	}
 }
 
-// ask lets the Algorithm say which model goes on.
-func (s *Scheduler) ask(r *request, res *Result) int {
-	next := s.alg.Route(&r.Visit, res)
-	if uint(next) >= ModelsMax || r.Models>>next&1 == 0 {
-		s.astray(r, next)
-	}
-	return next
-}
-
 // astray stops an Algorithm that leaves the models of its request.
 func (s *Scheduler) astray(r *request, to int) {
 	panic(fmt.Sprintf("core: %T sent request %d to model %d, which it may not visit", s.alg, r.ID, to))
@@ -101,14 +92,15 @@ func (s *Scheduler) astray(r *request, to int) {
 
 // hop does what route does where the request goes on at another model of this node and has
 // been there before. It reports false, with nothing done, where that is not so.
-func (s *Scheduler) hop(row *Row, r *request, seat *seat, mi, next int, res *Result) bool {
-	to := &s.models[next]
+func (s *Scheduler) hop(r *request, seat *seat, mi, next int, res *Result) bool {
+	to := s.near[next&(ModelsMax-1)]
 	target := &r.seats[next&(ModelsMax-1)]
-	if target.pages == 0 || !to.owned || s.receiver != nil || r.drops > dropsMax-2 {
+	if to == nil || target.pages == 0 || r.drops > dropsMax-2 || s.receiver != nil ||
+		uint(next) >= ModelsMax || r.Models&(1<<(next&31)) == 0 {
 		return false
 	}
 	if s.alg.Send(&r.Visit, res, next) {
-		s.commit(row.Slot, r, mi, res)
+		s.commit(r.slot, r, mi, res)
 	} else {
 		seat.dropped++
 		r.drops++
@@ -149,7 +141,7 @@ func (s *Scheduler) rowDone(row *Row, m *model, mi int, res *Result) {
 	seat.rebuild = false
 	next := mi
 	if r.Models != 1<<mi {
-		next = s.ask(r, res)
+		next = s.alg.Route(&r.Visit, res)
 	}
 	s.route(row.Slot, r, seat, mi, next, res)
 }
@@ -176,6 +168,9 @@ func (s *Scheduler) unresolved(row *Row, m int) {
 func (s *Scheduler) route(slot int32, r *request, seat *seat, m, next int, res *Result) {
 	keep := true
 	if next != m {
+		if uint(next) >= ModelsMax || r.Models>>next&1 == 0 {
+			s.astray(r, next)
+		}
 		keep = s.alg.Send(&r.Visit, res, next)
 	}
 	if keep {

@@ -115,6 +115,7 @@ type Scheduler struct {
 	requests []request
 	details  []details
 	models   []model
+	near     [ModelsMax]*model // those of this node
 	byID     table
 	free     []int32 // slots
 	waiting  []int32 // slots, oldest first
@@ -166,6 +167,7 @@ func New(c Config) (*Scheduler, error) {
 			s.addPeer(m.Node)
 			continue
 		}
+		s.near[i] = &s.models[i]
 		s.models[i].pool = newPool(m.Pages)
 		s.models[i].queue = make([]*request, 0, c.Requests)
 		s.models[i].running = make([]*request, 0, c.Requests)

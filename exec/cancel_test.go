@@ -27,21 +27,21 @@ func TestCancelInAQueue(t *testing.T) {
 		s := start(t, c, 0, []exec.Device{small, large}, nil)
 		prompt := []int32{1, 2}
 		first, second, third := s.submit(1, prompt, 1), s.submit(2, prompt, 1), s.submit(3, prompt, 9)
-		time.Sleep(120 * time.Millisecond)
+		s.settle(120 * time.Millisecond)
 		if held := s.loops[0].Scheduler().PagesHeld(0); held != 3 {
 			t.Errorf("small model holds %d pages, want one a request", held)
 		}
 		if err := s.loops[0].Cancel(1, core.ClientLeft); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(50 * time.Millisecond) // one step of the small model
+		s.settle(50 * time.Millisecond) // one step of the small model
 		first.ended(core.CancelledOutcome, core.ClientLeft)
 		scheduler := s.loops[0].Scheduler()
 		if scheduler.Live() != 2 || scheduler.Queued(1) != 1 || scheduler.PagesHeld(0) != 2 {
 			t.Errorf("N = %d, %d at the large model, %d pages held, want 2, 1, 2",
 				scheduler.Live(), scheduler.Queued(1), scheduler.PagesHeld(0))
 		}
-		time.Sleep(time.Second)
+		s.settle(time.Second)
 		// At 250 ms request 3 comes to the large model too: two wait, and that is the threshold of N = 2.
 		if len(large.at) == 0 || large.at[0]/ms != 250 || len(large.passes[0]) != 2 {
 			t.Errorf("large model ran %v at %v, want both rows at 250 ms", large.passes, large.at)
@@ -66,11 +66,11 @@ func TestCancelBeforeAdmission(t *testing.T) {
 		first := s.submit(1, []int32{1}, 3)
 		second := s.submit(2, []int32{1}, 3)
 		third := s.submit(3, []int32{1}, 1)
-		time.Sleep(time.Millisecond)
+		s.settle(time.Millisecond)
 		if err := s.loops[0].Cancel(2, core.TimedOut); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(time.Second)
+		s.settle(time.Second)
 		first.ended(core.Finished, core.TokensMax, 1, 2, 3)
 		second.ended(core.CancelledOutcome, core.TimedOut)
 		third.ended(core.Finished, core.TokensMax, 1)
@@ -96,13 +96,13 @@ func TestCancelAtEveryStage(t *testing.T) {
 				large := &scripted{step: 6 * ms, script: counting}
 				s := start(t, config(nodes...), 3*time.Millisecond, []exec.Device{small, large}, nil)
 				first := s.submit(1, []int32{1, 2, 3}, 3)
-				time.Sleep(time.Millisecond)
+				s.settle(time.Millisecond)
 				second := s.submit(2, []int32{1, 2, 3}, 3)
-				time.Sleep(time.Duration(at) * time.Millisecond)
+				s.settle(time.Duration(at) * time.Millisecond)
 				if err := s.loops[0].Cancel(1, core.ClientLeft); err != nil {
 					t.Fatal(err)
 				}
-				time.Sleep(time.Second)
+				s.settle(time.Second)
 				second.ended(core.Finished, core.TokensMax, 3, 4, 5)
 				want := []int32{3, 4, 5}[:len(first.tokens)]
 				if len(first.tokens) == 3 {
@@ -126,11 +126,11 @@ func TestStopString(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t, config(), 0, []exec.Device{&scripted{script: counting}, &scripted{}}, nil)
 		c := s.submit(1, []int32{1}, 9)
-		time.Sleep(2500 * time.Microsecond)
+		s.settle(2500 * time.Microsecond)
 		if err := s.loops[0].Cancel(1, core.StopString); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(time.Second)
+		s.settle(time.Second)
 		c.ended(core.Finished, core.StopString, 1, 2)
 		s.stop()
 	})

@@ -10,3 +10,10 @@ func (l *Loop) SubmitAt(at core.Time, r *Request) error {
 
 // Scheduler is the loop's, to look at while nothing runs.
 func (l *Loop) Scheduler() *core.Scheduler { return l.s }
+
+// Sync orders what the caller has read of the loop before what the loop does next: all that a
+// resting loop does begins with a look into its inbox.
+func (l *Loop) Sync() {
+	l.inbox.mu.Lock()
+	defer l.inbox.mu.Unlock()
+}

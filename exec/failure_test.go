@@ -30,9 +30,9 @@ func TestDeviceError(t *testing.T) {
 			s := start(t, config(nodes...), 3*time.Millisecond, []exec.Device{small, large}, nil)
 			first, second := s.submit(1, []int32{1, 2}, 4), s.submit(2, []int32{1, 2}, 4)
 			third := s.submit(3, []int32{1, 2}, 4)
-			time.Sleep(time.Second)
+			s.settle(time.Second)
 			again := s.submit(1, []int32{1, 2}, 3, func(r *exec.Request) { r.Entry = 1 }) // the device goes on
-			time.Sleep(time.Second)
+			s.settle(time.Second)
 			s.stop()
 			first.ended(core.Failed, core.DeviceFailed, 2)
 			second.ended(core.Failed, core.DeviceFailed, 2)
@@ -73,7 +73,7 @@ func TestLinkError(t *testing.T) {
 				}
 			})
 		lost, other := s.submit(1, []int32{1}, 4), s.submit(2, []int32{1}, 4)
-		time.Sleep(time.Second)
+		s.settle(time.Second)
 		other.ended(core.Finished, core.TokensMax, 1, 2, 3, 4)
 		if len(s.failures) != 1 || !errors.Is(s.failures[0], errLink) ||
 			!strings.Contains(s.failures[0].Error(), "node 1") {

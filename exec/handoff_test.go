@@ -69,7 +69,7 @@ func TestSuffixes(t *testing.T) {
 						}
 					})
 				c := s.submit(7, []int32{1, 5, 9}, 5)
-				time.Sleep(time.Second)
+				s.settle(time.Second)
 				s.stop()
 				c.ended(core.Finished, core.TokensMax, 10, 11, 20, 13, 21)
 				if d := cmp.Diff(wantSmall, small.passes); d != "" {
@@ -109,11 +109,11 @@ func TestEndElsewhere(t *testing.T) {
 		large := &scripted{script: func(uint64, int32) core.Result { return core.Result{Token: 99, EOS: true} }}
 		s := start(t, config(0, 1), 5*time.Millisecond, []exec.Device{small, large}, nil)
 		c := s.submit(1, []int32{4, 4}, 9)
-		time.Sleep(10 * time.Millisecond) // small 1 ms, link 5 ms, large 1 ms, link 5 ms: 12 ms
+		s.settle(10 * time.Millisecond) // small 1 ms, link 5 ms, large 1 ms, link 5 ms: 12 ms
 		if len(c.tokens) != 0 {
 			t.Errorf("tokens %v after 10 ms, want none", c.ids())
 		}
-		time.Sleep(3 * time.Millisecond)
+		s.settle(3 * time.Millisecond)
 		c.ended(core.Finished, core.EndOfSequence, 99)
 		s.stop()
 	})
@@ -129,11 +129,11 @@ func TestReturnsStream(t *testing.T) {
 		large := &scripted{script: func(_ uint64, position int32) core.Result { return core.Result{Token: 100 + position} }}
 		s := start(t, config(0, 1), 5*time.Millisecond, []exec.Device{small, large}, nil)
 		c := s.submit(1, []int32{4, 4}, 4)
-		time.Sleep(12500 * time.Microsecond) // back at the front after 12 ms
+		s.settle(12500 * time.Microsecond) // back at the front after 12 ms
 		if got := c.ids(); !slices.Equal(got, []int32{102}) || len(c.leaves) > 0 {
 			t.Errorf("after the first return: tokens %v, ends %v, want 102 and no end", got, c.leaves)
 		}
-		time.Sleep(time.Second)
+		s.settle(time.Second)
 		c.ended(core.Finished, core.TokensMax, 102, 3, 104, 5)
 		s.stop()
 	})

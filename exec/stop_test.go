@@ -30,9 +30,9 @@ func TestStopWithPassesInFlight(t *testing.T) {
 				for id := range uint64(8) {
 					clients = append(clients, s.submit(id, []int32{1, 2, 3}, 20))
 				}
-				time.Sleep(after * time.Millisecond)
-				clients = append(clients, s.submit(8, []int32{1}, 20), s.submit(8, []int32{1}, 20))
+				s.settle(after * time.Millisecond)
 				before := len(small.passes) + len(large.passes)
+				clients = append(clients, s.submit(8, []int32{1}, 20), s.submit(8, []int32{1}, 20))
 				s.stop()
 				for _, c := range clients {
 					if len(c.leaves) != 1 || c.leaves[0].Outcome == core.Finished {
@@ -106,7 +106,7 @@ func TestSinkMaySubmitAndCancel(t *testing.T) {
 		s := start(t, config(), 0, []exec.Device{&scripted{script: counting}, &scripted{}}, nil)
 		r := &restless{loop: s.loops[0], left: map[core.Reason]int{}}
 		r.submit(0)
-		time.Sleep(time.Minute)
+		s.settle(time.Minute)
 		s.stop()
 		if r.left[core.ClientLeft] == 0 || r.left[core.Full] == 0 {
 			t.Errorf("ends %v, want both cancelled and refused ones", r.left)
@@ -130,8 +130,9 @@ type restless struct {
 
 func (r *restless) submit(id uint64) {
 	request := &exec.Request{ID: id, Prompt: []int32{1}, TokensMax: 9, Sink: r}
-	if r.loop.Submit(request) == nil {
-		r.next++
+	r.next++
+	if r.loop.Submit(request) != nil {
+		r.next--
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"tokenrouter/core"
@@ -23,8 +24,9 @@ type system struct {
 	running  sync.WaitGroup // loops
 	carrying sync.WaitGroup // links
 	cancel   context.CancelFunc
-	failures []error
-	turns    []turn // of the front
+	mu       sync.Mutex
+	failures []error // of all nodes
+	turns    []turn  // of the front
 }
 
 // turn is what some tests look at.
@@ -59,7 +61,11 @@ func start(t *testing.T, c core.Config, linkTime time.Duration, devices []exec.D
 	for node := range nodes {
 		config := exec.Config{Core: c, Gather: 1, Links: make([]exec.Link, nodes)}
 		config.Core.Node = node
-		config.Failed = func(err error) { s.failures = append(s.failures, err) }
+		config.Failed = func(err error) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.failures = append(s.failures, err)
+		}
 		if node == 0 {
 			config.Observe = s.observe
 		}
@@ -130,6 +136,16 @@ func (s *system) submit(id uint64, prompt []int32, tokensMax int32, more ...func
 		s.t.Errorf("Submit(%d): %v", id, err)
 	}
 	return c
+}
+
+// settle lets time pass, and all goroutines come to rest, so that a test may look at what they
+// did. Then it may look until it settles again.
+func (s *system) settle(d time.Duration) {
+	for _, loop := range s.loops {
+		loop.Sync()
+	}
+	time.Sleep(d)
+	synctest.Wait()
 }
 
 // fed is a row as a device sees it.
