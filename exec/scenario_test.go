@@ -106,7 +106,7 @@ func randomScenario(seed uint64, policy string, nodes []int) *scenario {
 	liveMax := 2 + rng.IntN(5)
 	s.core = core.Config{
 		Policy: policies[policy](rng, len(nodes), liveMax, unit), Admission: core.Admission(oneOf(1, 2)),
-		Requests: 4*liveMax + 2, LiveMax: liveMax, ContextMax: promptMax + outputMax - oneOf(0, 4),
+		Requests: 4*liveMax + 2, LiveMax: liveMax, ContextMax: promptMax + outputMax - oneOf(0, 4, 12),
 		PageTokens: oneOf(1, 2, 4), TokenBudget: oneOf(0, 0, 8, 16),
 	}
 	s.core.Algorithm = randomAlgorithm(rng, len(nodes))
