@@ -6,7 +6,7 @@ import "fmt"
 // It is for tests: it takes time in proportion to slots and pages, and allocates.
 func (s *Scheduler) Check() error {
 	for _, check := range []func() error{
-		s.checkCounts, s.checkPages, s.checkLiveness, s.checkPlaces, s.checkTokens, s.checkSlots,
+		s.checkCounts, s.checkPages, s.checkPromises, s.checkLiveness, s.checkPlaces, s.checkTokens, s.checkSlots,
 	} {
 		if err := check(); err != nil {
 			return err
@@ -39,37 +39,77 @@ func (s *Scheduler) checkPages() error {
 		if !s.models[m].owned {
 			continue
 		}
-		p := &s.models[m].pool
-		held := make([]int32, len(p.refs))
-		for slot := range s.requests {
-			seat := s.seat(int32(slot), m)
-			page := seat.tail
-			for i := seat.pages; i > 0; i-- {
-				held[page]++
-				page = p.prev[page]
-			}
-			if seat.pages > 0 && page != noPage {
-				return fmt.Errorf("I2: model %d slot %d: chain is longer than %d pages", m, slot, seat.pages)
-			}
-			if room := int64(seat.pages) * int64(s.c.PageTokens); int64(seat.kv) > room {
-				return fmt.Errorf("I2: model %d slot %d: %d tokens in %d pages", m, slot, seat.kv, seat.pages)
+		held, err := s.checkChains(m)
+		if err != nil {
+			return err
+		}
+		if err := s.models[m].pool.check(held); err != nil {
+			return fmt.Errorf("I2: model %d: %w", m, err)
+		}
+	}
+	return nil
+}
+
+// checkChains counts how many seats hold each page of model m.
+func (s *Scheduler) checkChains(m int) ([]int32, error) {
+	p := &s.models[m].pool
+	held := make([]int32, len(p.refs))
+	for slot := range s.requests {
+		seat := s.seat(int32(slot), m)
+		page := seat.tail
+		for i := seat.pages; i > 0; i-- {
+			held[page]++
+			page = p.prev[page]
+		}
+		if seat.pages > 0 && page != noPage {
+			return nil, fmt.Errorf("I2: model %d slot %d: chain is longer than %d pages", m, slot, seat.pages)
+		}
+		room := int64(seat.pages) * int64(s.c.PageTokens)
+		if int64(seat.kv) > room || int64(seat.room) != room {
+			return nil, fmt.Errorf("I2: model %d slot %d: %d tokens in %d pages, room for %d",
+				m, slot, seat.kv, seat.pages, seat.room)
+		}
+	}
+	return held, nil
+}
+
+// check compares the pool's counts, free list and keys with what seats hold.
+func (p *pool) check(held []int32) error {
+	free := make([]bool, len(p.refs))
+	for _, page := range p.free {
+		if free[page] || held[page] != 0 {
+			return fmt.Errorf("page %d is free, though free before or held by %d", page, held[page])
+		}
+		free[page] = true
+	}
+	for page, n := range held {
+		switch {
+		case n == 0 && !free[page]:
+			return fmt.Errorf("page %d is neither held nor free", page)
+		case n > 0 && n != p.refs[page]:
+			return fmt.Errorf("page %d: %d seats hold it, count %d", page, n, p.refs[page])
+		case n == 0 && p.shared[page]:
+			return fmt.Errorf("page %d is free and shared", page)
+		case p.shared[page] && p.byKey.get(p.keys[page]) != int32(page):
+			return fmt.Errorf("page %d is shared and not found by its key", page)
+		}
+	}
+	return nil
+}
+
+// checkPromises compares what is promised in each pool, also of other nodes, with what live
+// requests were promised. Only the front promises.
+func (s *Scheduler) checkPromises() error {
+	for m := range s.models {
+		want := 0
+		for i := range s.requests {
+			r := &s.requests[i]
+			if s.c.Node == 0 && r.phase == live && r.Models>>m&1 != 0 {
+				want += s.promised(r)
 			}
 		}
-		used := 0
-		for page, n := range held {
-			if n != p.refs[page] && n+p.refs[page] > 0 {
-				return fmt.Errorf("I2: model %d page %d: %d seats hold it, count %d", m, page, n, p.refs[page])
-			}
-			if n > 0 {
-				used++
-			}
-		}
-		if used+len(p.free) != s.models[m].pages {
-			return fmt.Errorf("I2: model %d: %d pages held + %d free, want %d",
-				m, used, len(p.free), s.models[m].pages)
-		}
-		if s.models[m].reserved < 0 || s.models[m].reserved > s.models[m].pages {
-			return fmt.Errorf("I2: model %d: %d of %d pages promised", m, s.models[m].reserved, s.models[m].pages)
+		if got := s.models[m].reserved; got != want || got > s.models[m].pages {
+			return fmt.Errorf("I2: model %d: %d of %d pages promised, want %d", m, got, s.models[m].pages, want)
 		}
 	}
 	return nil

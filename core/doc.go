@@ -21,12 +21,10 @@
 // A turn is a set of events. They are folded in by kind: completions (last model first),
 // hand-offs that arrived, news of other nodes, cancellations, submissions, each but the first
 // in order of request ID; a cancellation of a request that is submitted in the same turn
-// comes after it. Of a completed batch, the rows that commit a token and simply stay re-enter
-// their model's queue first, then the others, both in the order of the batch; rows of
-// requests with a prompt prefix count as others. Then waiting requests are admitted in order,
-// and then every idle model with a queue starts if the Policy says so, taking its queue in
-// order. So at one instant completions come before starts, as in the slot model of the
-// throughput theory (TokenRouter, arXiv 2610.12242, appendix D).
+// comes after it. The rows of a completed batch are taken in their order. Then waiting
+// requests are admitted in order, and then every idle model with a queue starts if the Policy
+// says so, taking its queue in order. So at one instant completions come before starts, as in
+// the slot model of the throughput theory (TokenRouter, arXiv 2610.12242, appendix D).
 //
 // Under a Barrier (StepSync, ModelSync) the results of launches that run together are taken
 // when the last of them has ended: until then nobody sees a token of that step.
