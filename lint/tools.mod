@@ -1,6 +1,6 @@
 module tokenrouter
 
-go 1.26.8
+go 1.26.0
 
 tool honnef.co/go/tools/cmd/staticcheck
 
