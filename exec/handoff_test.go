@@ -126,7 +126,9 @@ func TestReturnsStream(t *testing.T) {
 		small := &scripted{script: func(_ uint64, position int32) core.Result {
 			return core.Result{Token: position, Score: float64(1 - position%2)} // even positions are routed
 		}}
-		large := &scripted{script: func(_ uint64, position int32) core.Result { return core.Result{Token: 100 + position} }}
+		large := &scripted{script: func(_ uint64, position int32) core.Result {
+			return core.Result{Token: 100 + position}
+		}}
 		s := start(t, config(0, 1), 5*time.Millisecond, []exec.Device{small, large}, nil)
 		c := s.submit(1, []int32{4, 4}, 4)
 		s.settle(12500 * time.Microsecond) // back at the front after 12 ms

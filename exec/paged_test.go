@@ -103,7 +103,8 @@ func (d *paged) check(p *exec.Pass, i int) {
 	}
 	for position := range int(row.Start) {
 		if got := *d.at(row, position); got != want[position] {
-			d.t.Errorf("model %d: %+v: KV of position %d is of token %d, want %d", d.m, row, position, got, want[position])
+			d.t.Errorf("model %d: %+v: KV of position %d is of token %d, want %d",
+				d.m, row, position, got, want[position])
 			return
 		}
 	}
@@ -145,7 +146,8 @@ func withPages(t *testing.T, w *world) []*paged {
 func (w *world) answers(t *testing.T, tr *truth) {
 	t.Helper()
 	for i, c := range w.clients {
-		if want := tr.of(uint64(i))[w.s.requests[i].PromptTokens:]; len(c.leaves) != 1 || !slices.Equal(c.ids(), want) {
+		want := tr.of(uint64(i))[w.s.requests[i].PromptTokens:]
+		if len(c.leaves) != 1 || !slices.Equal(c.ids(), want) {
 			t.Errorf("request %d: ends %+v, tokens %v, want %v", i, c.leaves, c.ids(), want)
 		}
 	}

@@ -160,7 +160,9 @@ func randomLatency(rng *rand.Rand, unit core.Time) latency.Model {
 }
 
 // randomRequests come at once, in clusters, or by a law of the workload package.
-func randomRequests(rng *rand.Rand, seed uint64, unit core.Time, promptMax, outputMax int32) []workload.Request {
+func randomRequests(
+	rng *rand.Rand, seed uint64, unit core.Time, promptMax, outputMax int32,
+) []workload.Request {
 	lengths := workload.Lengths{
 		Prompt: must(workload.Uniform(1, promptMax)), Output: must(workload.Geometric(8, 1, outputMax)),
 		PrefixGroups: 2, PrefixTokens: 12, MaxTokens: []int32{0, outputMax - 5}[rng.IntN(2)],

@@ -44,7 +44,8 @@ func config(nodes ...int) core.Config {
 		Requests: 16, LiveMax: 8, ContextMax: 64, PageTokens: 4,
 	}
 	for m, node := range nodes {
-		c.Models = append(c.Models, core.Model{Name: []string{"small", "large", "third"}[m], Node: node, Pages: 200})
+		name := []string{"small", "large"}[m]
+		c.Models = append(c.Models, core.Model{Name: name, Node: node, Pages: 200})
 	}
 	return c
 }

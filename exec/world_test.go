@@ -297,7 +297,8 @@ type client struct {
 // Token implements exec.Sink.
 func (c *client) Token(token core.Token) {
 	if token.ID != c.id || int(token.Position) != len(c.tokens) || len(c.leaves) > 0 {
-		c.t.Errorf("request %d has %d tokens and %d ends, and is told of %+v", c.id, len(c.tokens), len(c.leaves), token)
+		c.t.Errorf("request %d has %d tokens and %d ends, and is told of %+v",
+			c.id, len(c.tokens), len(c.leaves), token)
 	}
 	c.tokens = append(c.tokens, token)
 }
@@ -305,7 +306,8 @@ func (c *client) Token(token core.Token) {
 // Left implements exec.Sink.
 func (c *client) Left(e core.Leave) {
 	if e.ID != c.id || int(e.Tokens) != len(c.tokens) || len(c.leaves) > 0 {
-		c.t.Errorf("request %d has %d tokens and %d ends, and is told of %+v", c.id, len(c.tokens), len(c.leaves), e)
+		c.t.Errorf("request %d has %d tokens and %d ends, and is told of %+v",
+			c.id, len(c.tokens), len(c.leaves), e)
 	}
 	c.leaves = append(c.leaves, e)
 	if c.left != nil {
