@@ -70,6 +70,7 @@ func (s *Scheduler) unstall(blocked bool) {
 // share what is left, at least a page and a row: neither can starve the other.
 func (s *Scheduler) launch(mi int) bool {
 	m := &s.models[mi]
+	begun := s.begun(mi)
 	m.rows = m.rows[:0]
 	whole := false
 	page := int32(s.c.PageTokens)
@@ -84,7 +85,7 @@ func (s *Scheduler) launch(mi int) bool {
 	if len(m.rows) == 0 {
 		return false
 	}
-	s.view.before(mi, len(m.queue), m.queue[0].seats[mi].since)
+	s.view.before(mi, len(m.queue), m.queue[0].seats[mi].since, begun)
 	if whole {
 		m.running, m.queue = m.queue, m.running[:0]
 	} else {
@@ -101,6 +102,19 @@ func (s *Scheduler) launch(mi int) bool {
 	})
 	m.tally = tally{}
 	return true
+}
+
+// begun reports whether a request in the queue of model mi has had a chunk and needs more.
+func (s *Scheduler) begun(mi int) bool {
+	if s.c.TokenBudget == 0 {
+		return false
+	}
+	for _, r := range s.models[mi].queue {
+		if r.seats[mi].partial {
+			return true
+		}
+	}
+	return false
 }
 
 func (s *Scheduler) anyLong(mi int, page int32) bool {
@@ -200,6 +214,7 @@ func (s *Scheduler) takeOne(m *model, mi int, r *request, budget int32) int32 {
 	row := &m.rows[len(m.rows)-1]
 	row.set(r, seat, fresh)
 	row.Head = seat.kv+fresh == r.known
+	seat.partial = !row.Head
 	seat.state = seatRunning
 	if seat.returned {
 		seat.returned = false

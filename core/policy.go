@@ -28,12 +28,17 @@ type View struct {
 	launched uint32 // bit m: a launch of this turn has taken from the queue of m, which was
 	queued   [ModelsMax]int
 	since    [ModelsMax]Time
+	begun    uint32
 }
 
 // before keeps what a policy may ask of model m's queue and a launch is about to change.
-func (v *View) before(m, queued int, since Time) {
+func (v *View) before(m, queued int, since Time, begun bool) {
 	v.launched |= 1 << m
 	v.queued[m], v.since[m] = queued, since
+	v.begun &^= 1 << m
+	if begun {
+		v.begun |= 1 << m
+	}
 }
 
 // Now is the time of the turn.
@@ -72,6 +77,15 @@ func (v *View) OldestSince(m int) Time {
 	return queue[0].seats[m].since
 }
 
+// Begun says whether a request that waited at m when planning began has been fed a part of
+// its suffix and waits to be fed the rest, under a token budget.
+func (v *View) Begun(m int) bool {
+	if v.launched>>m&1 != 0 {
+		return v.begun>>m&1 != 0
+	}
+	return v.s.begun(m)
+}
+
 // WakeBy asks for a turn no later than t. It panics unless t lies after Now: the driver
 // would come back at once, for ever.
 func (v *View) WakeBy(t Time) {
@@ -107,7 +121,8 @@ type Eager struct{}
 func (Eager) Start(int, *View) bool { return true }
 
 // Delayed starts model m once at least B_m requests wait for it, where B belongs to the
-// live N (TokenRouter, section 3.3), or once the oldest has waited MaxWait.
+// live N (TokenRouter, section 3.3), or once the oldest has waited MaxWait. A batch that has
+// started goes on: the chunks of a long suffix do not wait for the threshold again.
 type Delayed struct {
 	Thresholds Thresholds
 	MaxWait    Time // 0: no limit
@@ -115,7 +130,7 @@ type Delayed struct {
 
 // Start reports whether the threshold in force, or the maximum wait, is reached.
 func (d Delayed) Start(m int, v *View) bool {
-	if v.Queued(m) >= d.Thresholds.At(v.Live(), m) {
+	if v.Queued(m) >= d.Thresholds.At(v.Live(), m) || v.Begun(m) {
 		return true
 	}
 	if d.MaxWait <= 0 {

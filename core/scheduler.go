@@ -69,6 +69,7 @@ type seat struct {
 	state    seatState
 	returned bool // first row of this visit is still to come
 	rebuild  bool // its pages were taken away: what is fed next is recomputed
+	partial  bool // its last row here ended before the last known token
 }
 
 type model struct {

@@ -68,6 +68,11 @@ func (t *twin) start(m int, queued []int, since []core.Time, busy bool) bool {
 		return true
 	case core.Delayed:
 		n := t.live()
+		for _, r := range t.models[m].queue {
+			if r.seats[m].partial {
+				return true // the batch has started
+			}
+		}
 		if queued[m] >= t.b[min(n, len(t.b))-1][m] {
 			return true
 		}
@@ -106,7 +111,7 @@ func (t *twin) launch(m int) bool {
 			Head: r.seats[m].kv+fresh == r.known, Returned: r.seats[m].returned,
 		})
 		taken = append(taken, r)
-		r.place, r.seats[m].returned = "running", false
+		r.place, r.seats[m].returned, r.seats[m].partial = "running", false, r.seats[m].kv+fresh < r.known
 		budget -= fresh
 		return true
 	}

@@ -49,6 +49,7 @@ type twinSeat struct {
 	pending  bool      // the request was here and is away
 	returned bool
 	rebuild  bool
+	partial  bool // its last row was a chunk that others follow
 	dropped  int
 }
 
