@@ -134,31 +134,40 @@ func TestPanics(t *testing.T) {
 	}
 }
 
-// astray is an Algorithm that sends every request to one number, whatever there is.
+// astray is an Algorithm that goes to and fro until position from, and then sends every request
+// to one number, whatever there is.
 type astray struct {
 	route.Recorded
-	to int
+	from int32
+	to   int
 }
 
-func (a astray) Route(*core.Visit, *core.Result) int { return a.to }
+func (a astray) Route(v *core.Visit, _ *core.Result) int {
+	if v.Position < a.from {
+		return int(1 - v.Model)
+	}
+	return a.to
+}
 
 // TestRouteAstray: no number that is not a model of the request is taken for one, in however
-// few bits the core keeps it.
+// few bits the core keeps it, on the first pass or when both models have been visited.
 func TestRouteAstray(t *testing.T) {
-	for _, to := range []int{-1, -2, 2, 127, 128, 255, 256, 257, 1 << 32, -1 << 63} {
-		t.Run(fmt.Sprint(to), func(t *testing.T) {
-			w := newWorld(t, core.Config{Models: models(3), Policy: core.Eager{}, Algorithm: astray{to: to}}, ms, ms,
-				ms)
-			w.result = func(uint64, int, int, int) core.Result { return core.Result{} }
-			w.submit(0, core.Submission{ID: 7, PromptTokens: 1, TokensMax: 5, Models: 0b011})
-			defer func() {
-				want := fmt.Sprintf("sent request 7 to model %d, which it may not visit", to)
-				if text, _ := recover().(string); !strings.Contains(text, want) {
-					t.Errorf("panic %q, want one with %q", text, want)
-				}
-			}()
-			w.run()
-		})
+	for _, to := range []int{-1, -2, 2, 8, 9, 127, 128, 255, 256, 257, 1 << 32, 1<<32 + 1, -1 << 63} {
+		for _, from := range []int32{0, 3} {
+			t.Run(fmt.Sprint(to, from), func(t *testing.T) {
+				config := core.Config{Models: models(3), Policy: core.Eager{}, Algorithm: astray{from: from, to: to}}
+				w := newWorld(t, config, ms, ms, ms)
+				w.result = func(uint64, int, int, int) core.Result { return core.Result{} }
+				w.submit(0, core.Submission{ID: 7, PromptTokens: 1, TokensMax: 9, Models: 0b011})
+				defer func() {
+					want := fmt.Sprintf("sent request 7 to model %d, which it may not visit", to)
+					if text, _ := recover().(string); !strings.Contains(text, want) {
+						t.Errorf("panic %q, want one with %q", text, want)
+					}
+				}()
+				w.run()
+			})
+		}
 	}
 }
 
