@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// asProgram, set in the environment, makes the test binary behave as tokenrouter itself, so that tests see a real
-// process: its exit code, its streams and its signals.
+// asProgram, set in the environment, makes the test binary behave as tokenrouter itself, so that tests see
+// a real process: its exit code, its streams and its signals.
 const asProgram = "TOKENROUTER_TEST_MAIN"
 
 func TestMain(m *testing.M) {
@@ -54,7 +54,8 @@ func TestExitCodes(t *testing.T) {
 		stdout, stderr string // what they hold; "" for nothing at all
 	}{
 		// 207.954041 tok/s: TokenRouter, arXiv 2610.12242, appendix D.
-		{"done", append(r2r, "1,3", "--json"), 0, `"best":{"thresholds":[1,3],"throughput_tok_s":207.954041`, ""},
+		{"done", append(r2r, "1,3", "--json"), 0,
+			`"best":{"thresholds":[1,3],"throughput_tok_s":207.954041`, ""},
 		{"infeasible", append(r2r, "2,4"), 2, "", "1 + 3 = 4 is not below 4"},
 		{"misuse", []string{"nonsense"}, 2, "", `no command "nonsense"`},
 	}

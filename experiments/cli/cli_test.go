@@ -145,6 +145,9 @@ func TestCompletion(t *testing.T) {
 			t.Errorf("%s: no %q in the script", shell, marks[shell])
 		}
 	}
+	if out := mustRun(t, "__complete", "run", ""); !strings.HasPrefix(out, "toml\n:8\n") {
+		t.Errorf("completing a spec gives %q, want files that end in toml", out)
+	}
 	if out := mustRun(t, "__complete", "pre"); !strings.HasPrefix(out, "predict\t") {
 		t.Errorf("completing pre gives %q, want predict", out)
 	}

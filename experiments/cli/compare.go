@@ -23,6 +23,8 @@ the spec names; what they are and where they come from is printed.`,
 		Example: `  tokenrouter compare experiments/results/threshold/0123456789ab
   tokenrouter compare experiments/results/threshold/0123456789ab --json`,
 		Args: exactly(1, "a results folder"),
+
+		ValidArgsFunction: folders,
 		RunE: func(c *cobra.Command, args []string) error {
 			summary, err := readResults(args[0])
 			if err != nil {

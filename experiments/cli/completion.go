@@ -6,6 +6,16 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// specFiles completes the name of a spec.
+func specFiles(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return []string{"toml"}, cobra.ShellCompDirectiveFilterFileExt
+}
+
+// folders completes the name of a folder.
+func folders(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return nil, cobra.ShellCompDirectiveFilterDirs
+}
+
 var shells = []string{"bash", "zsh", "fish", "powershell"}
 
 func newCompletion() *cobra.Command {

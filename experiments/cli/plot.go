@@ -19,6 +19,8 @@ func newPlot() *cobra.Command {
 		Long:    `Draw the figures of a results folder again, as PNG and SVG, from its summary.json.`,
 		Example: "  tokenrouter plot experiments/results/threshold/0123456789ab",
 		Args:    exactly(1, "a results folder"),
+
+		ValidArgsFunction: folders,
 		RunE: func(c *cobra.Command, args []string) error {
 			return plot(args[0], asJSON, c.OutOrStdout())
 		},

@@ -62,7 +62,8 @@ func newPredict() *cobra.Command {
   tokenrouter predict -n 8 --p 0.35 --latency 6.0ms,27.9ms --fix 1,_           # hold the small model's
   tokenrouter predict -n 4 --routing "0.5,0.5;1,0" --commit "1,0;1,0" --latency 6ms,28ms --quantum 2ms
   tokenrouter predict experiments/threshold.toml --json`,
-		Args: between(0, 1, "at most one SPEC.toml"),
+		Args:              between(0, 1, "at most one SPEC.toml"),
+		ValidArgsFunction: specFiles,
 		RunE: func(c *cobra.Command, args []string) error {
 			questions, err := f.questions(args)
 			if err != nil {

@@ -29,6 +29,7 @@ type runFlags struct {
 	shard   value[shard]
 	workers value[int]
 	resume  bool
+	merge   []string
 	json    bool
 }
 
@@ -49,16 +50,18 @@ environment, summary.csv, summary.json, requests.parquet and the figures to the 
 Same spec, same bytes, whatever the number of workers.
 
 An interrupted run keeps the points that are finished; --resume goes on from there. --shard runs
-one of several equal parts, on several machines if you like; the one that completes the folder
-draws the figures.
+one of several equal parts, and the part that completes the folder draws the figures. Parts from
+other machines are taken in with --merge.
 
 Only the simulator (--backend sim) is built into this version; cpu, cuda and http are refused.`,
 		Example: `  tokenrouter run experiments/threshold.toml
   tokenrouter run experiments/schedules.toml --json
   tokenrouter run experiments/threshold.toml --out results/mine --workers 4
-  tokenrouter run experiments/threshold.toml --shard 1/2
+  tokenrouter run experiments/threshold.toml --shard 1/2 --out first
+  tokenrouter run experiments/threshold.toml --merge second --out first
   tokenrouter run experiments/threshold.toml --resume`,
-		Args: exactly(1, "a SPEC.toml"),
+		Args:              exactly(1, "a SPEC.toml"),
+		ValidArgsFunction: specFiles,
 		RunE: func(c *cobra.Command, args []string) error {
 			return f.run(c.Context(), args[0], c.OutOrStdout(), c.ErrOrStderr())
 		},
@@ -69,6 +72,7 @@ Only the simulator (--backend sim) is built into this version; cpu, cuda and htt
 	flags.Var(&f.backend, "backend", "sim; cpu, cuda and http are not built in yet")
 	flags.Var(&f.shard, "shard", "run only part i of n, such as 1/2")
 	flags.BoolVar(&f.resume, "resume", false, "go on with what an interrupted run has left")
+	flags.StringArrayVar(&f.merge, "merge", nil, "take in the finished points of another folder, and go on")
 	flags.Var(&f.workers, "workers", "points simulated at a time (default: the number of processors)")
 	flags.BoolVar(&f.json, "json", false, "print one JSON document")
 	return c
@@ -98,6 +102,9 @@ func (f *runFlags) run(ctx context.Context, path string, stdout, stderr io.Write
 	}
 	s, err := loadSpec(path)
 	if err != nil {
+		return err
+	}
+	if err := f.takeIn(s); err != nil {
 		return err
 	}
 	bar := newProgress(stderr, s.Name)
@@ -136,14 +143,27 @@ func (f *runFlags) again(path string) string {
 	return strings.Join(words, " ")
 }
 
+// takeIn merges other folders into that of the run, which then goes on.
+func (f *runFlags) takeIn(s *spec.Spec) error {
+	if len(f.merge) == 0 {
+		return nil
+	}
+	f.resume = true
+	return badInput(run.Merge(f.dir(s), f.merge...))
+}
+
+// dir is the results folder.
+func (f *runFlags) dir(s *spec.Spec) string {
+	if f.out != "" {
+		return f.out
+	}
+	return run.DefaultDir(s)
+}
+
 // otherRun reports whether the folder is not one that this run may use: it holds another spec's results, or
 // there is nothing to resume.
 func (f *runFlags) otherRun(s *spec.Spec) bool {
-	dir := f.out
-	if dir == "" {
-		dir = run.DefaultDir(s)
-	}
-	old, err := os.ReadFile(filepath.Join(dir, result.SpecFile))
+	old, err := os.ReadFile(filepath.Join(f.dir(s), result.SpecFile))
 	if err != nil {
 		return f.resume && errors.Is(err, os.ErrNotExist)
 	}

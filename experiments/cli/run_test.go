@@ -207,6 +207,27 @@ func TestRunShards(t *testing.T) {
 	}
 }
 
+// TestRunMerge: shards in two folders give what one run gives.
+func TestRunMerge(t *testing.T) {
+	path, dir := writeSpec(t), t.TempDir()
+	first, second := filepath.Join(dir, "first"), filepath.Join(dir, "second")
+	whole := filepath.Join(dir, "whole")
+	mustRun(t, "run", path, "--out", first, "--shard", "1/2")
+	mustRun(t, "run", path, "--out", second, "--shard", "2/2")
+	mustRun(t, "run", path, "--out", first, "--merge", second)
+	mustRun(t, "run", path, "--out", whole)
+	got := readText(t, filepath.Join(first, result.SummaryCSV))
+	want := readText(t, filepath.Join(whole, result.SummaryCSV))
+	if got != want {
+		t.Error("merged shards give other results than one run")
+	}
+	refuse(t, []refusal{
+		{"merge nothing", []string{"run", path, "--out", whole, "--merge", "absent"}, []string{"merge absent"}},
+		{"into nothing", []string{"run", path, "--out", filepath.Join(dir, "no"), "--merge", second},
+			[]string{"merge into", "no such file"}},
+	})
+}
+
 func TestRunInterrupted(t *testing.T) {
 	path, out := writeSpec(t), filepath.Join(t.TempDir(), "out")
 	ctx, cancel := context.WithCancel(context.Background())
