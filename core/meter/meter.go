@@ -63,7 +63,6 @@ type Meter struct {
 	opened   bool
 	openedAt core.Time
 	closed   bool
-	now      core.Time
 	closedAt core.Time
 	left     int // requests that left before the window opened
 
@@ -72,7 +71,7 @@ type Meter struct {
 	lastToken core.Time
 	good      uint64
 	outcomes  [5]uint64
-	warmups   uint64 // requests admitted before the window opened
+	warmups   uint64 // requests admitted, or refused, before the window opened
 	ttft      quantile.Sample
 	gap       quantile.Sample
 	perToken  quantile.Sample
@@ -83,6 +82,8 @@ type Meter struct {
 type perModel struct {
 	since     core.Time // of the launch in flight; -1: idle
 	busy      core.Time // in the window
+	tail      core.Time // of busy: after the token at tailAt
+	tailAt    core.Time
 	launches  uint64
 	rows      uint64
 	fresh     uint64
@@ -99,6 +100,9 @@ func New(c Config) *Meter {
 	for i := range m.models {
 		m.models[i].since = -1
 	}
+	for i := range m.slots {
+		m.slots[i].admitted = -1
+	}
 	m.opened = c.WarmupRequests == 0
 	if c.Nodes > 1 {
 		m.byID = make(map[uint64]int32)
@@ -112,7 +116,6 @@ func New(c Config) *Meter {
 // Turn measures a turn of a node: the events that were handed in and the actions that came
 // back. A slot may leave and be taken again in one turn, in that order.
 func (m *Meter) Turn(node int, now core.Time, in []core.Event, out *core.Actions) {
-	m.now = now
 	for i := range in {
 		if in[i].Kind == core.BatchDone {
 			m.batchDone(now, &m.models[in[i].Model])
@@ -145,6 +148,10 @@ func (m *Meter) counting() bool { return m.opened && !m.closed }
 func (m *Meter) batchDone(now core.Time, p *perModel) {
 	if m.counting() {
 		p.busy += now - max(p.since, m.openedAt)
+		if p.tailAt != m.lastToken {
+			p.tail, p.tailAt = 0, m.lastToken
+		}
+		p.tail += now - max(p.since, m.openedAt, m.lastToken)
 	}
 	p.since = -1
 }
@@ -237,13 +244,11 @@ func (m *Meter) leave(node int, now core.Time, l *core.Leave) {
 		delete(m.alias[node], l.Slot)
 		return
 	}
-	delete(m.byID, l.ID)
-	if l.Slot < 0 || l.Outcome == core.Rejected {
-		m.count(l.Outcome)
-		m.report(&Request{ID: l.ID, Arrival: -1, Admitted: -1, First: -1, Left: now,
-			Outcome: l.Outcome, Reason: l.Reason, InWarmup: !m.opened})
+	if l.Outcome == core.Rejected { // a Duplicate has the ID of a request that goes on
+		m.refused(now, l)
 		return
 	}
+	delete(m.byID, l.ID)
 	s := &m.slots[l.Slot]
 	if s.id != l.ID || s.admitted < 0 { // cancelled while it waited for admission
 		s = &slot{id: l.ID, arrival: -1, admitted: -1, first: -1, warmup: !m.opened}
@@ -261,10 +266,21 @@ func (m *Meter) leave(node int, now core.Time, l *core.Leave) {
 		m.report(&r)
 	}
 	s.admitted = -1
-	if !m.opened && m.left >= m.c.WarmupRequests {
+	if !m.opened && !m.closed && m.left >= m.c.WarmupRequests {
 		m.opened = true
 		m.openedAt = now
 	}
+}
+
+// refused counts a request that never was in.
+func (m *Meter) refused(now core.Time, l *core.Leave) {
+	if m.opened {
+		m.count(l.Outcome)
+	} else {
+		m.warmups++
+	}
+	m.report(&Request{ID: l.ID, Arrival: -1, Admitted: -1, First: -1, Left: now,
+		Outcome: l.Outcome, Reason: l.Reason, InWarmup: !m.opened})
 }
 
 func (m *Meter) report(r *Request) {
@@ -304,9 +320,14 @@ func (m *Meter) Pages(model, held int) {
 
 // Close ends the window at now, so that a run's tail, in which N falls, does not count for
 // throughput. Requests that are still live count for latency when they end. Without it the
-// window ends with the last token of the run.
+// window ends with the last token of the run. A window that has not opened by then never
+// does: it is empty, at now.
 func (m *Meter) Close(now core.Time) {
-	if m.closed || !m.opened {
+	if m.closed {
+		return
+	}
+	if !m.opened {
+		m.closed, m.openedAt, m.closedAt = true, now, now
 		return
 	}
 	for i := range m.models {

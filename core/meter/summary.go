@@ -10,14 +10,14 @@ import (
 type Summary struct {
 	OpenedNs  core.Time // the window
 	ClosedNs  core.Time
-	Warmups   uint64 // requests left out because they were admitted before the window
+	Warmups   uint64 // requests left out because they were admitted, or refused, before the window
 	Committed uint64 // tokens in the window
 	Total     uint64 // tokens in the whole run
 
 	ThroughputTokS float64 // Committed / window
 	GoodputTokS    float64 // tokens of finished requests within the limits / window
-	Finished       uint64  // requests admitted in the window, by outcome
-	Rejected       uint64
+	Finished       uint64  // requests admitted since the window opened, by outcome
+	Rejected       uint64  // refused since the window opened
 	Cancelled      uint64
 	Failed         uint64
 
@@ -57,7 +57,7 @@ type ModelSummary struct {
 // Summary closes the books. The Meter must not be used afterwards.
 func (m *Meter) Summary() Summary {
 	if !m.closed {
-		m.Close(max(m.lastToken, m.openedAt))
+		m.closeWithLastToken()
 	}
 	s := Summary{
 		OpenedNs: m.openedAt, ClosedNs: m.closedAt, Warmups: m.warmups,
@@ -76,6 +76,21 @@ func (m *Meter) Summary() Summary {
 		s.Models = append(s.Models, m.models[i].summary(window, m.committed))
 	}
 	return s
+}
+
+// closeWithLastToken closes the window at a time that has passed: what models did since then,
+// for requests that were cancelled or failed, is not of the window.
+func (m *Meter) closeWithLastToken() {
+	for i := range m.models {
+		p := &m.models[i]
+		if p.tailAt == m.lastToken {
+			p.busy -= p.tail
+		}
+		if p.since >= m.lastToken {
+			p.since = -1
+		}
+	}
+	m.Close(max(m.lastToken, m.openedAt))
 }
 
 func (p *perModel) summary(window float64, committed uint64) ModelSummary {
