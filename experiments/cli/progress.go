@@ -31,6 +31,14 @@ func newProgress(w io.Writer, what string) *progress {
 	)}
 }
 
+// begin draws the empty bar, so that long first steps are seen to be under way.
+func (p *progress) begin(total int) {
+	if p.bar != nil && total > 0 {
+		p.bar.ChangeMax(total)
+		_ = p.bar.RenderBlank()
+	}
+}
+
 // show draws that done of total are done. It is not safe for concurrent use.
 func (p *progress) show(done, total int) {
 	if p.bar == nil {

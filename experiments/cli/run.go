@@ -108,6 +108,7 @@ func (f *runFlags) run(ctx context.Context, path string, stdout, stderr io.Write
 		return err
 	}
 	bar := newProgress(stderr, s.Name)
+	bar.begin(len(s.Points) * s.Replicates / f.shard.of.count)
 	report, err := run.Run(ctx, s, run.Options{
 		Out: f.out, Workers: f.workers.of, Shard: f.shard.of.index, Shards: f.shard.of.count, Resume: f.resume,
 		Progress: bar.show,
