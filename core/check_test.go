@@ -23,7 +23,9 @@ func TestCheckNames(t *testing.T) {
 		{"a promise too many", "I2", func(s *Scheduler) { s.models[0].reserved++ }},
 		{"more in KV than room", "I2", func(s *Scheduler) { s.requests[0].seats[0].kv = 99 }},
 		{"nothing to wait for", "I3", func(s *Scheduler) { s.models[0].busy = false }},
-		{"twice in the queue", "I4", func(s *Scheduler) { s.models[0].queue = append(s.models[0].queue, s.models[0].queue[0]) }},
+		{"twice in the queue", "I4", func(s *Scheduler) {
+			s.models[0].queue = append(s.models[0].queue, s.models[0].queue[0])
+		}},
 		{"lost from the queue", "I4", func(s *Scheduler) { s.models[0].queue = s.models[0].queue[:0] }},
 		{"queued in name only", "I4", func(s *Scheduler) { s.requests[1].seats[0].state = seatPending }},
 		{"away in the count only", "I4", func(s *Scheduler) { s.away++ }},

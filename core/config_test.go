@@ -161,8 +161,9 @@ func TestRouteAstray(t *testing.T) {
 				w.submit(0, core.Submission{ID: 7, PromptTokens: 1, TokensMax: 9, Models: 0b011})
 				defer func() {
 					want := fmt.Sprintf("sent request 7 to model %d, which it may not visit", to)
-					if text, _ := recover().(string); !strings.Contains(text, want) {
-						t.Errorf("panic %q, want one with %q", text, want)
+					text, _ := recover().(string)
+					if !strings.Contains(text, want) || w.passes[7] != int(from)+1 {
+						t.Errorf("panic %q after %d passes, want one with %q after %d", text, w.passes[7], want, from+1)
 					}
 				}()
 				w.run()

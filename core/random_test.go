@@ -245,6 +245,9 @@ func (c chooser) compare(w *world, b [][]int) {
 			w.t.Fatalf("I9: t=%d node %d: shuffled events give\n%s\nwant\n%s", w.now, n.id, got, want)
 		}
 		want := plain(twins[n.id].turn(w.now, in))
+		if got, want := n.s.Counters(), twins[n.id].count; got != want {
+			w.t.Fatalf("t=%d node %d: core counts\n%+v\nthe twin\n%+v", w.now, n.id, got, want)
+		}
 		if got := plain(out); !reflect.DeepEqual(got, want) {
 			w.t.Fatalf("t=%d node %d: core decides\n%s\nthe twin\n%s\nof %+v\n%+v", w.now, n.id, text(got),
 				text(want), in, w.config)

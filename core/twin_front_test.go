@@ -8,7 +8,9 @@ import (
 
 // submitted refuses at once what can never be; the rest waits for admission.
 func (t *twin) submitted(sub core.Submission) {
+	t.count.Submitted++
 	refuse := func(reason core.Reason, m int) {
+		t.count.Rejected++
 		t.out.Leaves = append(t.out.Leaves, core.Leave{
 			ID: sub.ID, Slot: -1, Model: m, Outcome: core.Rejected, Reason: reason,
 		})
@@ -118,6 +120,9 @@ func (t *twin) admit() {
 
 // cancelled ends a request here; one that is elsewhere is ended wherever it turns up.
 func (t *twin) cancelled(e core.Event) {
+	if t.byID[e.ID] == nil {
+		t.count.CancelsLate++
+	}
 	if r := t.byID[e.ID]; r != nil {
 		reason := e.Reason
 		if reason == 0 {
@@ -174,6 +179,7 @@ func (t *twin) guest(id uint64) *twinRequest {
 }
 
 func (t *twin) arrived(h core.Handoff) {
+	t.count.Arrived++
 	r := t.byID[h.ID]
 	if r == nil {
 		r = t.guest(h.ID)
@@ -216,6 +222,8 @@ func (t *twin) newsCame(n core.News) {
 	case core.NewsCancel:
 		if r != nil {
 			t.cancel(r, n.Outcome, n.Reason)
+		} else {
+			t.count.CancelsLate++
 		}
 	case core.NewsFreed:
 		if t.c.Node == 0 {

@@ -47,6 +47,7 @@ func (t *twin) plan() {
 		}
 	}
 	if oldest != nil {
+		t.count.Unstalled++
 		t.force = pagesLack && t.awayCount() > 0
 		t.launch(oldest.at)
 		t.force = false
@@ -113,6 +114,10 @@ func (t *twin) launch(m int) bool {
 		taken = append(taken, r)
 		r.place, r.seats[m].returned, r.seats[m].partial = "running", false, r.seats[m].kv+fresh < r.known
 		budget -= fresh
+		t.count.Fed += uint64(fresh)
+		if r.seats[m].rebuild {
+			t.count.Recomputed += uint64(fresh)
+		}
 		return true
 	}
 	switch {
@@ -150,6 +155,8 @@ func (t *twin) launch(m int) bool {
 	mo.queue = slices.DeleteFunc(mo.queue, func(r *twinRequest) bool { return r.place == "running" })
 	mo.rows, mo.running, mo.busy = rows, taken, true
 	mo.seq++
+	t.count.Launches++
+	t.count.Rows += uint64(len(rows))
 	launch := core.Launch{Model: m, Seq: mo.seq, Rows: slices.Clone(rows), Pendings: len(mo.returns)}
 	for _, row := range rows {
 		launch.Fresh += int64(row.Fresh)
@@ -197,6 +204,7 @@ func (t *twin) grow(r *twinRequest, m, tokens int) bool {
 		youngest := slices.MaxFunc(victims, func(a, b *twinRequest) int { return a.age - b.age })
 		t.release(youngest, m)
 		youngest.seats[m].rebuild = true
+		t.count.Preempted++
 	}
 	t.force = false
 	for range need {
@@ -268,6 +276,7 @@ func (t *twin) adopt(r *twinRequest, m int) {
 		before = p
 	}
 	seat.kv = len(seat.pages) * t.c.PageTokens
+	t.count.PrefixShared += uint64(seat.kv)
 	for i := len(seat.pages) - 1; i >= 0; i-- {
 		t.out.Grants = append(t.out.Grants, core.Grant{Model: m, Index: int32(i)})
 	}

@@ -22,6 +22,7 @@ type twin struct {
 	held    map[int]int // node -> requests announced to it and not freed
 	out     *core.Actions
 	force   bool
+	count   core.Counters
 }
 
 type twinRequest struct {
@@ -97,6 +98,7 @@ func newTwin(c core.Config, b [][]int) *twin {
 // turn is Scheduler.Turn.
 func (t *twin) turn(now core.Time, in []core.Event) *core.Actions {
 	t.now, t.out = now, &core.Actions{}
+	t.count.Turns++
 	for m := len(t.models) - 1; m >= 0; m-- {
 		for _, e := range in {
 			if e.Kind == core.BatchDone && e.Model == m {
@@ -165,6 +167,7 @@ func (t *twin) complete(m int, e core.Event) {
 		seat := r.seats[m]
 		switch {
 		case r.place == "gone":
+			t.count.RowsLate++
 			t.release(r, m)
 			t.freed(r)
 		case e.Failed:
@@ -191,6 +194,7 @@ func (t *twin) judge(r *twinRequest, m, next int, res *core.Result) {
 	keep := next == m || t.c.Algorithm.Send(t.visitOf(r, m), res, next)
 	r.seats[m].rebuild = false
 	if keep {
+		t.count.Committed++
 		t.out.Tokens = append(t.out.Tokens, core.Token{
 			ID: r.sub.ID, Position: int32(r.known) - r.sub.PromptTokens, Token: res.Token,
 			LogProb: res.LogProb, Model: int32(m),
@@ -205,14 +209,19 @@ func (t *twin) judge(r *twinRequest, m, next int, res *core.Result) {
 			t.end(r, m, core.Finished, core.TokensMax)
 			return
 		}
-	} else if r.drops, r.seats[m].dropped = r.drops+1, r.seats[m].dropped+1; r.drops == 100 {
-		t.end(r, m, core.Failed, core.NoProgress)
-		return
+	} else {
+		t.count.Dropped++
+		r.seats[m].dropped++
+		if r.drops++; r.drops == 100 {
+			t.end(r, m, core.Failed, core.NoProgress)
+			return
+		}
 	}
 	if next == m {
 		t.enqueue(r, m)
 		return
 	}
+	t.count.Handoffs++
 	r.seats[m].seen, r.seats[m].pending, r.seats[m].left = r.known, true, t.now
 	if t.models[next].owned {
 		t.come(r, next)
@@ -311,6 +320,16 @@ func (t *twin) leave(r *twinRequest, m int, outcome core.Outcome, reason core.Re
 		leave.Dropped += int32(seat.dropped)
 	}
 	t.out.Leaves = append(t.out.Leaves, leave)
+	if t.c.Node == 0 {
+		switch outcome {
+		case core.Finished:
+			t.count.Finished++
+		case core.CancelledOutcome:
+			t.count.Cancelled++
+		case core.Failed:
+			t.count.Failed++
+		}
+	}
 	if r.place != "waiting" && t.c.Node == 0 {
 		t.promiseAll(r, -1)
 	}
