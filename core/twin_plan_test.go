@@ -89,76 +89,20 @@ func (t *twin) start(m int, queued []int, since []core.Time, busy bool) bool {
 	panic("no such policy")
 }
 
-// launch: short rows before long prompts if there is a token budget, each in queue order.
+// launch takes rows, if it can, and starts the model.
 func (t *twin) launch(m int) bool {
-	mo, page, budget := t.models[m], t.c.PageTokens, t.c.TokenBudget
-	rowsMax := t.c.Models[m].RowsMax
-	if rowsMax == 0 {
-		rowsMax = t.c.Requests
-	}
-	long := false
-	for _, r := range mo.queue {
-		long = long || r.known-r.seats[m].kv > page
-	}
-	var rows []core.Row
-	var taken []*twinRequest
-	take := func(r *twinRequest, most int) bool {
-		fresh := min(r.known-r.seats[m].kv, most)
-		if !t.grow(r, m, r.seats[m].kv+fresh) {
-			return false
-		}
-		rows = append(rows, core.Row{
-			ID: r.sub.ID, Since: r.seats[m].since, Start: int32(r.seats[m].kv), Fresh: int32(fresh),
-			Head: r.seats[m].kv+fresh == r.known, Returned: r.seats[m].returned,
-		})
-		taken = append(taken, r)
-		r.place, r.seats[m].returned, r.seats[m].partial = "running", false, r.seats[m].kv+fresh < r.known
-		budget -= fresh
-		t.count.Fed += uint64(fresh)
-		if r.seats[m].rebuild {
-			t.count.Recomputed += uint64(fresh)
-		}
-		return true
-	}
-	switch {
-	case budget > 0 && long && rowsMax > 1:
-		budget -= page
-		for _, r := range mo.queue {
-			fresh := r.known - r.seats[m].kv
-			if fresh > page {
-				continue
-			}
-			if fresh > budget || len(rows) == rowsMax-1 || budget == 0 {
-				break
-			}
-			take(r, fresh)
-		}
-		budget += page
-		for _, r := range mo.queue {
-			if r.place == "queued" && r.known-r.seats[m].kv > page && budget > 0 && len(rows) < rowsMax {
-				take(r, budget)
-			}
-		}
-	default:
-		if budget == 0 {
-			budget = 1 << 30
-		}
-		for _, r := range mo.queue {
-			if budget > 0 && len(rows) < rowsMax {
-				take(r, budget)
-			}
-		}
-	}
-	if len(rows) == 0 {
+	mo := t.models[m]
+	t.takeRows(m)
+	if len(mo.rows) == 0 {
 		return false
 	}
 	mo.queue = slices.DeleteFunc(mo.queue, func(r *twinRequest) bool { return r.place == "running" })
-	mo.rows, mo.running, mo.busy = rows, taken, true
+	mo.busy = true
 	mo.seq++
 	t.count.Launches++
-	t.count.Rows += uint64(len(rows))
-	launch := core.Launch{Model: m, Seq: mo.seq, Rows: slices.Clone(rows), Pendings: len(mo.returns)}
-	for _, row := range rows {
+	t.count.Rows += uint64(len(mo.rows))
+	launch := core.Launch{Model: m, Seq: mo.seq, Rows: slices.Clone(mo.rows), Pendings: len(mo.returns)}
+	for _, row := range mo.rows {
 		launch.Fresh += int64(row.Fresh)
 		launch.Context += int64(row.Start)
 		launch.WaitNs += t.now - row.Since
@@ -172,6 +116,61 @@ func (t *twin) launch(m int) bool {
 	mo.returns = nil
 	t.out.Launches = append(t.out.Launches, launch)
 	return true
+}
+
+// takeRows: short rows before long prompts if there is a token budget, each in queue order.
+func (t *twin) takeRows(m int) {
+	mo, page, budget := t.models[m], t.c.PageTokens, t.c.TokenBudget
+	rowsMax := t.c.Models[m].RowsMax
+	if rowsMax == 0 {
+		rowsMax = t.c.Requests
+	}
+	if budget == 0 {
+		budget = 1 << 30
+	}
+	fresh := func(r *twinRequest) int { return r.known - r.seats[m].kv }
+	long := t.c.TokenBudget > 0 && rowsMax > 1 &&
+		slices.ContainsFunc(mo.queue, func(r *twinRequest) bool { return fresh(r) > page })
+	mo.rows, mo.running = nil, nil
+	if long { // a page and a row are kept for long prompts
+		budget -= page
+		for _, r := range mo.queue {
+			if fresh(r) > page {
+				continue
+			}
+			if fresh(r) > budget || len(mo.rows) == rowsMax-1 {
+				break
+			}
+			budget -= t.takeRow(r, m, budget)
+		}
+		budget += page
+	}
+	for _, r := range mo.queue {
+		if r.place == "queued" && (!long || fresh(r) > page) && budget > 0 && len(mo.rows) < rowsMax {
+			budget -= t.takeRow(r, m, budget)
+		}
+	}
+}
+
+// takeRow takes at most so many tokens of r, and says how many; none if its pages do not fit.
+func (t *twin) takeRow(r *twinRequest, m, most int) int {
+	mo, seat := t.models[m], r.seats[m]
+	fresh := min(r.known-seat.kv, most)
+	if !t.grow(r, m, seat.kv+fresh) {
+		return 0
+	}
+	head := seat.kv+fresh == r.known
+	mo.rows = append(mo.rows, core.Row{
+		ID: r.sub.ID, Since: seat.since, Start: int32(seat.kv), Fresh: int32(fresh),
+		Head: head, Returned: seat.returned,
+	})
+	mo.running = append(mo.running, r)
+	r.place, seat.returned, seat.partial = "running", false, !head
+	t.count.Fed += uint64(fresh)
+	if seat.rebuild {
+		t.count.Recomputed += uint64(fresh)
+	}
+	return fresh
 }
 
 // grow gives r pages for so many tokens, all or nothing. Optimistic: it takes those of
