@@ -59,9 +59,13 @@ type Admit struct {
 type Outcome uint8
 
 const (
+	// Finished: the answer has ended by itself, at its limit, or at a stop string.
 	Finished Outcome = iota + 1
+	// Rejected at submission: it can never be served, or not now.
 	Rejected
+	// CancelledOutcome: its client wants no more of it. (Cancelled is the event.)
 	CancelledOutcome
+	// Failed: its device has failed, or its Algorithm went in circles.
 	Failed
 )
 

@@ -52,20 +52,6 @@ func play(t testing.TB, a core.Algorithm, sub core.Submission) (answer []int32, 
 	return w.answers[sub.ID], all[sub.ID], w
 }
 
-// committed is the steps whose tokens are in the answer, and the share of those by the LLM.
-func committed(answer []int32, steps []step) (models []int) {
-	for position := range answer {
-		last := -1
-		for _, s := range steps {
-			if s.position == position {
-				last = s.model
-			}
-		}
-		models = append(models, last)
-	}
-	return models
-}
-
 // TestDegenerateThresholds: with a threshold that is never met the output is the SLM's alone;
 // with one that is always met it is the LLM's alone, token by token, R-Stitch's too after its
 // first SLM step. Over 50 tokens and more, so that a rare wrong verdict would show.
