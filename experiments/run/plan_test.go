@@ -56,7 +56,9 @@ func TestPredictedAndSimulated(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			summary := mustRun(t, parse(t, test.text), Options{Out: t.TempDir(), Workers: 2}).Summary
+			s := parse(t, test.text)
+			agreement := shorten(s, 0.005)
+			summary := mustRun(t, s, Options{Out: t.TempDir(), Workers: 2}).Summary
 			for i := range summary.Rows {
 				r := &summary.Rows[i]
 				predicted, _ := summary.Value(r, "predicted_tok_s")
@@ -64,12 +66,27 @@ func TestPredictedAndSimulated(t *testing.T) {
 					t.Errorf("%s: predicted %v tok/s, want %v", r.Point, predicted, want)
 				}
 				simulated, _ := summary.Value(r, "throughput_tok_s")
-				if !(math.Abs(simulated/predicted-1) < 0.005) {
-					t.Errorf("%s: simulated %v tok/s, predicted %v; want them within 0.5 %%", r.Point, simulated, predicted)
+				if !(math.Abs(simulated/predicted-1) < agreement) {
+					t.Errorf("%s: simulated %v tok/s, predicted %v; want them within %v",
+						r.Point, simulated, predicted, agreement)
 				}
 			}
 		})
 	}
+}
+
+// shorten makes runs small under -short, which is for the race detector, and gives the agreement of chain
+// and simulation that can then be asked for.
+func shorten(s *spec.Spec, agreement float64) float64 {
+	if !testing.Short() {
+		return agreement
+	}
+	s.Replicates = 1
+	for i := range s.Points {
+		s.Points[i].Workload.Requests = 60
+		s.Points[i].Workload.WarmupRequests = 4
+	}
+	return 20 * agreement
 }
 
 // TestThresholdExperiment runs a shorter form of experiments/threshold.toml: predicted and simulated agree
@@ -84,6 +101,7 @@ func TestThresholdExperiment(t *testing.T) {
 	for i := range s.Points {
 		s.Points[i].Workload.Requests = 500
 	}
+	agreement := shorten(s, 0.005)
 	if testing.Short() {
 		s.Points = s.Points[:9]
 	}
@@ -98,7 +116,7 @@ func TestThresholdExperiment(t *testing.T) {
 		values := map[string]float64{}
 		values["predicted"], _ = summary.Value(r, "predicted_tok_s")
 		values["simulated"], _ = summary.Value(r, "throughput_tok_s")
-		if d := values["simulated"]/values["predicted"] - 1; !(math.Abs(d) < 0.005) {
+		if d := values["simulated"]/values["predicted"] - 1; !(math.Abs(d) < agreement) {
 			t.Errorf("%s: simulated is %.3f %% off", r.Point, 100*d)
 		}
 		for _, p := range s.References[0].Points {

@@ -50,6 +50,9 @@ source = "this test"
 points = [{ concurrency = 2, thresholds = [1, 1], value = 94.4 }]
 `
 
+// undrawn is tiny without its figure.
+var undrawn = strings.Replace(tiny, "[[figure]]\nkind = \"threshold\"\n", "", 1)
+
 func parse(t *testing.T, text string) *spec.Spec {
 	t.Helper()
 	s, err := spec.Parse("tiny.toml", text)
@@ -199,20 +202,20 @@ func TestShards(t *testing.T) {
 // TestMergeOfShards: shards of several machines are merged by putting their parts into one folder.
 func TestMergeOfShards(t *testing.T) {
 	straight, a, b := t.TempDir(), t.TempDir(), t.TempDir()
-	mustRun(t, parse(t, tiny), Options{Out: straight})
-	mustRun(t, parse(t, tiny), Options{Out: a, Shard: 1, Shards: 2})
-	mustRun(t, parse(t, tiny), Options{Out: b, Shard: 2, Shards: 2})
+	mustRun(t, parse(t, undrawn), Options{Out: straight})
+	mustRun(t, parse(t, undrawn), Options{Out: a, Shard: 1, Shards: 2})
+	mustRun(t, parse(t, undrawn), Options{Out: b, Shard: 2, Shards: 2})
 	if err := Merge(a, b); err != nil {
 		t.Fatal(err)
 	}
-	report := mustRun(t, parse(t, tiny), Options{Out: a, Resume: true})
+	report := mustRun(t, parse(t, undrawn), Options{Out: a, Resume: true})
 	if report.Summary == nil {
 		t.Fatalf("merged run has %d of %d jobs", report.Done, report.Total)
 	}
 	same(t, "merged shards", straight, a)
 
 	other := t.TempDir()
-	mustRun(t, parse(t, strings.Replace(tiny, "seed = 3", "seed = 4", 1)),
+	mustRun(t, parse(t, strings.Replace(undrawn, "seed = 3", "seed = 4", 1)),
 		Options{Out: other, Shard: 1, Shards: 2})
 	if err := Merge(b, other); err == nil || !strings.Contains(err.Error(), "of another spec") {
 		t.Errorf("merging shards of two specs: %v", err)
@@ -289,7 +292,7 @@ func TestResumeRefuses(t *testing.T) {
 // TestNewPointChangesNoOldOne puts N = 8 in front of the list, with common random numbers and without.
 func TestNewPointChangesNoOldOne(t *testing.T) {
 	for _, common := range []string{"true", "false"} {
-		text := "common_random_numbers = " + common + "\n" + tiny
+		text := "common_random_numbers = " + common + "\n" + undrawn
 		longer := strings.Replace(text, "[2, 3]", "[4, 2, 3]", 1)
 		a := mustRun(t, parse(t, text), Options{Out: t.TempDir()}).Summary
 		b := mustRun(t, parse(t, longer), Options{Out: t.TempDir(), Workers: 2}).Summary
@@ -419,5 +422,21 @@ func TestRequests(t *testing.T) {
 	}
 	if got := float64(served) / 1e9; math.Abs(got-want) > 1e-6 {
 		t.Errorf("latencies add up to %v s, want %v as in the summary", got, want)
+	}
+}
+
+// TestUntil: a closed loop without a number of requests runs until the time is over.
+func TestUntil(t *testing.T) {
+	s := parse(t, strings.Replace(undrawn, "requests = 40", "until = \"100s\"", 1))
+	summary := mustRun(t, s, Options{Out: t.TempDir(), Workers: 2}).Summary
+	r := &summary.SeedRows[0]
+	window, _ := summary.Value(r, "window_s")
+	tokens, _ := summary.Value(r, "tokens_total")
+	if open, _ := summary.Value(r, "requests_open"); open != 2 || window < 80 || window > 100 {
+		t.Errorf("%v requests in flight at the end of a window of %v s, want 2 and nearly 100 s", open, window)
+	}
+	// 98.956913 tok/s at N = 2 and B = (1, 1), by the chain; the spread of one run of 100 s is about 2 %.
+	if math.Abs(tokens/100/98.956913-1) > 0.1 {
+		t.Errorf("%v tokens in 100 s, want about 9896", tokens)
 	}
 }

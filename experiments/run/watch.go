@@ -1,6 +1,8 @@
 package run
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -99,6 +101,13 @@ func (r *runner) publishLogs() error {
 }
 
 // fileName turns the name of a point into that of a file: "p=0.1 thresholds=1,3" into "p-0.1_thresholds-1-3".
+// One that is too long for file systems is cut, with a hash of the whole behind it.
 func fileName(key string) string {
-	return strings.NewReplacer("=", "-", " ", "_", ",", "-", "/", "-").Replace(key)
+	const bytesMax = 120
+	name := strings.NewReplacer("=", "-", " ", "_", ",", "-", "/", "-").Replace(key)
+	if len(name) <= bytesMax {
+		return name
+	}
+	sum := sha256.Sum256([]byte(key))
+	return name[:bytesMax] + "-" + hex.EncodeToString(sum[:4])
 }
