@@ -9,8 +9,8 @@ import (
 	"tokenrouter/experiments/spec"
 )
 
-// The four schedules of TokenRouter (arXiv 2610.12242, figure 4): mean latencies of 13.33, 13.00, 10.83 and 8.67
-// SLM steps.
+// The four schedules of TokenRouter (arXiv 2610.12242, figure 4): mean latencies of 13.33, 13.00, 10.83 and
+// 8.67 SLM steps.
 func Example() {
 	s, err := spec.Load("../schedules.toml")
 	if err != nil {

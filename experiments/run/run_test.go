@@ -336,6 +336,21 @@ func TestSchedules(t *testing.T) {
 	}
 }
 
+// TestEntry: a request whose first token is the LLM's enters there: LS takes 3.5 + 1 ms alone.
+func TestEntry(t *testing.T) {
+	text, err := os.ReadFile("../schedules.toml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := parse(t, strings.Replace(string(text), `["SSS", "SLSLSS", "SSLSLS"]`, `["LS"]`, 1))
+	summary := mustRun(t, s, Options{Out: t.TempDir()}).Summary
+	for i := range summary.Rows {
+		if got, _ := summary.Value(&summary.Rows[i], "latency_mean_ms"); got != 4.5 {
+			t.Errorf("%s: latency %v ms, want 4.5", summary.Rows[i].Policy, got)
+		}
+	}
+}
+
 // TestRecordedTrace plays the same scenario from a trace file.
 func TestRecordedTrace(t *testing.T) {
 	s, err := spec.Load("../spec/testdata/recorded.toml")

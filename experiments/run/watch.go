@@ -22,7 +22,6 @@ type watchers struct {
 	timeline *recorder
 	log      *turnlog.Writer
 	file     *os.File
-	before   func(node int, now core.Time, in []core.Event, out *core.Actions) // what else looks on; may be nil
 }
 
 // watchers makes those that the spec wants of a job, and lets the simulator call them.
@@ -54,16 +53,12 @@ func (r *runner) watchers(j job, c *sim.Config) (*watchers, error) {
 		}
 	}
 	if w.timeline != nil || w.log != nil {
-		w.before = c.Observe
 		c.Observe = w.observe
 	}
 	return w, nil
 }
 
 func (w *watchers) observe(node int, now core.Time, in []core.Event, out *core.Actions) {
-	if w.before != nil {
-		w.before(node, now, in, out)
-	}
 	if w.timeline != nil {
 		w.timeline.observe(node, now, in, out)
 	}

@@ -71,13 +71,6 @@ func requests(p *spec.Point, seed uint64, c *sim.Config) (err error) {
 		return errors.Join(err, reader.Close())
 	}
 	c.Workload, c.Outcome = played, played
-	c.Observe = func(_ int, _ core.Time, _ []core.Event, out *core.Actions) {
-		for i := range out.Leaves {
-			if !out.Leaves[i].Guest {
-				played.Leave(out.Leaves[i].ID)
-			}
-		}
-	}
 	return nil
 }
 
@@ -102,6 +95,9 @@ func (r recorded) Fill(model int, rows []core.Row, requests []outcome.Request, r
 		results[i].Next, results[i].EOS = uint8(model), true
 	}
 }
+
+// Entry is the model that makes the first token of a request.
+func (r recorded) Entry(id uint64) int { return r[id][0] }
 
 // Err is always nil: the spec has checked the paths.
 func (recorded) Err() error { return nil }

@@ -14,7 +14,6 @@ type recordedFacts struct {
 	header     trace.Header
 	requests   uint64
 	contextMax int
-	otherEntry bool // a path begins at another model than the first
 	err        error
 }
 
@@ -32,7 +31,6 @@ func scanRecorded(path string) (facts recordedFacts) {
 		}
 		facts.requests++
 		facts.contextMax = max(facts.contextMax, int(r.PromptTokens)+int(r.OutputTokens))
-		facts.otherEntry = facts.otherEntry || r.Path != "" && r.Path[0] != '0'
 	}
 	if errors.Is(err, io.EOF) {
 		err = nil
@@ -61,8 +59,6 @@ func (l *loader) recordedTrace(s *section, p *Point, play outcome.Play) {
 		s.wrong("trace", "want a trace without faults: %v", facts.err)
 	case len(facts.header.Models) != len(p.Models):
 		s.wrong("trace", "want a trace of %d models, not %d", len(p.Models), len(facts.header.Models))
-	case facts.otherEntry && play == outcome.Paths:
-		s.wrong("trace", "want paths that begin with the first model, where requests enter")
 	}
 	p.Trace, p.Play, p.Outcome = path, play, nil
 	p.Workload.Requests, p.ContextMax = facts.requests, facts.contextMax

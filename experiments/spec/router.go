@@ -215,9 +215,6 @@ func (l *loader) paths(s *section, p *Point) {
 			}
 			path = append(path, m)
 		}
-		if len(path) > 0 && path[0] != 0 {
-			l.add(n, name, "want a path that begins with the first model, where requests enter")
-		}
 		p.Paths = append(p.Paths, path)
 	}
 	p.Algorithm, p.Outcome = route.Recorded{}, nil
