@@ -68,7 +68,7 @@ fuzz:
 	@for folder in $$(grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n1 dirname | sort -u); do \
 		for target in $$(grep -hoP '^func \KFuzz\w+' $$folder/*_test.go | sort -u); do \
 			echo "== $$folder $$target"; \
-			$(GO) test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZ) $$folder; \
+			$(GO) test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZ) -fuzzminimizetime 20x $$folder; \
 		done; \
 	done
 
