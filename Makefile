@@ -57,7 +57,7 @@ unit:
 race: export CGO_ENABLED = 1
 race:
 	$(GO) test -race ./exec/...
-	$(GO) test -race -run 'Workers|Shards|Resume' ./experiments/run
+	$(GO) test -race -short -run 'Workers|Shards|Resume' ./experiments/run
 	$(GO) test -race -run 'Search|Plan|Tie' ./core/chain
 
 bench:
