@@ -25,7 +25,7 @@ run: build
 	@find experiments/results -name '*.png' | sort | sed 's/^/  /'
 
 build: needs
-	$(GO) build -o $(BIN) .
+	$(GO) build -buildvcs=$$(git rev-parse HEAD >/dev/null 2>&1 && echo true || echo false) -o $(BIN) .
 
 needs:
 	@command -v $(GO) >/dev/null || { $(APT) golang-go ca-certificates; }
