@@ -28,7 +28,8 @@ func TestNewRefuses(t *testing.T) {
 		"too few devices": {
 			exec.Config{Core: config(), Devices: []exec.Device{device}}, "1 devices for 2 models"},
 		"no device for its own model": {
-			exec.Config{Core: config(), Devices: []exec.Device{device, nil}}, "model 1 (large) of node 0: device false"},
+			exec.Config{Core: config(), Devices: []exec.Device{device, nil}},
+			"model 1 (large) of node 0: device false"},
 		"a device for another's model": {
 			exec.Config{Core: two(0), Devices: []exec.Device{device, device}, Links: []exec.Link{nil, link}},
 			"model 1 (large) of node 1: device true"},

@@ -93,7 +93,8 @@ func TestContext(t *testing.T) {
 	if _, err := sim.Run(ctx, config); !errors.Is(err, context.Canceled) || turns > 20_000+4096 {
 		t.Errorf("Run: %v after %d turns, want %v soon after 20,000", err, turns, context.Canceled)
 	}
-	if _, err := sim.Run(ctx, small(requests(1, 0, 2, 4), script(nothing), ms)); !errors.Is(err, context.Canceled) {
+	one := small(requests(1, 0, 2, 4), script(nothing), ms)
+	if _, err := sim.Run(ctx, one); !errors.Is(err, context.Canceled) {
 		t.Errorf("Run with a context that is done: %v, want %v", err, context.Canceled)
 	}
 }

@@ -25,7 +25,8 @@ func TestSteadyWindow(t *testing.T) {
 		t.Errorf("%v tok/s, utilisation %v, want %v and 1", s.ThroughputTokS, s.Models[0].Utilisation, want)
 	}
 	// In a closed loop a request arrives when it is admitted.
-	if s.Warmups != 1 || s.Finished != 2 || s.Latency.Mean != 24e6 || s.TTFT.Max != 6*ms || s.Admission.Max != 0 {
+	if s.Warmups != 1 || s.Finished != 2 || s.Latency.Mean != 24e6 || s.TTFT.Max != 6*ms ||
+		s.Admission.Max != 0 {
 		t.Errorf("%d warm-ups, %d finished, latency %+v, TTFT %+v, admission %+v; want 1, 2, 24 ms, 6 ms, 0",
 			s.Warmups, s.Finished, s.Latency, s.TTFT, s.Admission)
 	}
@@ -49,7 +50,8 @@ func TestStall(t *testing.T) {
 		}
 	}
 	if s.Latency.Max != 1000*ms || s.Admission.Max != 900*ms || s.TTFT.Max != 910*ms {
-		t.Errorf("latency %+v, admission %+v, TTFT %+v; want at most 1000, 900, 910 ms", s.Latency, s.Admission, s.TTFT)
+		t.Errorf("latency %+v, admission %+v, TTFT %+v; want at most 1000, 900, 910 ms",
+			s.Latency, s.Admission, s.TTFT)
 	}
 }
 
@@ -79,7 +81,8 @@ func TestLittle(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	source, err := workload.NewPoisson(7, 2000, 8, workload.Lengths{Prompt: length, Output: length, MaxTokens: 50})
+	lengths := workload.Lengths{Prompt: length, Output: length, MaxTokens: 50}
+	source, err := workload.NewPoisson(7, 2000, 8, lengths)
 	if err != nil {
 		t.Fatal(err)
 	}

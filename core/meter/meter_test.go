@@ -101,7 +101,8 @@ func TestEveryMetric(t *testing.T) {
 		t.Errorf("want - got +:\n%s", d)
 	}
 	wantRequests := []meter.Request{
-		{ID: 1, Arrival: 4 * ms, Admitted: 12 * ms, First: 30 * ms, Left: 30 * ms, Tokens: 1, Outcome: core.Finished},
+		{ID: 1, Arrival: 4 * ms, Admitted: 12 * ms, First: 30 * ms, Left: 30 * ms, Tokens: 1,
+			Outcome: core.Finished},
 		{ID: 0, First: 10 * ms, Left: 50 * ms, Tokens: 2, ByLast: 1, Dropped: 1,
 			Outcome: core.Finished, Reason: core.TokensMax},
 		{ID: 9, Arrival: -1, Admitted: -1, First: -1, Left: 50 * ms, Outcome: core.Rejected, Reason: core.TooLong},
@@ -164,7 +165,8 @@ func TestWindow(t *testing.T) {
 	})
 	m.Close(40 * ms) // the first counts
 	s := m.Summary()
-	if s.OpenedNs != 10*ms || s.ClosedNs != 30*ms || s.Committed != 2 || s.Total != 6 || s.ThroughputTokS != 100 {
+	if s.OpenedNs != 10*ms || s.ClosedNs != 30*ms || s.Committed != 2 || s.Total != 6 ||
+		s.ThroughputTokS != 100 {
 		t.Errorf("window %d to %d, %d tokens of %d, %v tok/s, want 10 to 30 ms, 2 of 6, 100",
 			s.OpenedNs, s.ClosedNs, s.Committed, s.Total, s.ThroughputTokS)
 	}
@@ -214,7 +216,9 @@ func TestAfterTheLastToken(t *testing.T) {
 	r.at(10, []int{0}, core.Actions{
 		Tokens: tokens(token(0, 0)), Leaves: leaves(left(0, core.Finished)), Launches: launches(launch(2, 1, 1, 0)),
 	})
-	r.at(12, []int{2}, core.Actions{Leaves: leaves(left(1, core.Failed)), Launches: launches(launch(2, 1, 1, 0))})
+	r.at(12, []int{2}, core.Actions{
+		Leaves: leaves(left(1, core.Failed)), Launches: launches(launch(2, 1, 1, 0)),
+	})
 	r.at(40, []int{1}, core.Actions{})
 	s := m.Summary()
 	got := []float64{s.Models[0].Utilisation, s.Models[1].Utilisation, s.Models[2].Utilisation}
@@ -222,7 +226,8 @@ func TestAfterTheLastToken(t *testing.T) {
 		t.Errorf("closed at %d, utilisation %v, want 10 ms and 1, 1, 0", s.ClosedNs, got)
 	}
 	if s.Finished != 1 || s.Failed != 1 || s.Latency.Count != 1 {
-		t.Errorf("%d finished, %d failed, latency %+v, want 1, 1, of the finished one", s.Finished, s.Failed, s.Latency)
+		t.Errorf("%d finished, %d failed, latency %+v, want 1, 1, of the finished one",
+			s.Finished, s.Failed, s.Latency)
 	}
 }
 
@@ -259,7 +264,9 @@ func TestNodes(t *testing.T) {
 	guest := func(id uint64, slot int32) core.Admit { return core.Admit{ID: id, Slot: slot, Guest: true} }
 	turn := func(node int, msec core.Time, out core.Actions) { m.Turn(node, msec*ms, nil, &out) }
 	turn(0, 0, core.Actions{Admits: []core.Admit{{ID: 50, Slot: 0}, {ID: 60, Slot: 1}}})
-	turn(0, 1, core.Actions{Leaves: leaves(core.Leave{ID: 60, Slot: -1, Outcome: core.Rejected, Reason: core.Duplicate})})
+	turn(0, 1, core.Actions{Leaves: leaves(core.Leave{
+		ID: 60, Slot: -1, Outcome: core.Rejected, Reason: core.Duplicate,
+	})})
 	turn(1, 2, core.Actions{Admits: []core.Admit{guest(60, 4), guest(50, 3)}})
 	turn(1, 5, core.Actions{Tokens: tokens(core.Token{ID: 50, Slot: 3, Model: 1})})
 	turn(1, 6, core.Actions{
@@ -268,17 +275,20 @@ func TestNodes(t *testing.T) {
 	})
 	turn(0, 8, core.Actions{Leaves: leaves(core.Leave{ID: 50, Slot: 0, Outcome: core.Finished})})
 	turn(0, 9, core.Actions{
-		Tokens: tokens(core.Token{ID: 60, Slot: 1}), Leaves: leaves(core.Leave{ID: 60, Slot: 1, Outcome: core.Finished}),
+		Tokens: tokens(core.Token{ID: 60, Slot: 1}),
+		Leaves: leaves(core.Leave{ID: 60, Slot: 1, Outcome: core.Finished}),
 	})
 	want := []meter.Request{
-		{ID: 60, Arrival: -1, Admitted: -1, First: -1, Left: 1 * ms, Outcome: core.Rejected, Reason: core.Duplicate},
+		{ID: 60, Arrival: -1, Admitted: -1, First: -1, Left: 1 * ms,
+			Outcome: core.Rejected, Reason: core.Duplicate},
 		{ID: 50, First: 5 * ms, Left: 8 * ms, Tokens: 2, ByLast: 2, Outcome: core.Finished},
 		{ID: 60, First: 6 * ms, Left: 9 * ms, Tokens: 2, ByLast: 1, Outcome: core.Finished},
 	}
 	if d := cmp.Diff(want, requests); d != "" {
 		t.Errorf("want - got +:\n%s", d)
 	}
-	if s := m.Summary(); s.Finished != 2 || s.Committed != 4 || s.Models[1].Committed != 3 || s.ClosedNs != 9*ms {
+	s := m.Summary()
+	if s.Finished != 2 || s.Committed != 4 || s.Models[1].Committed != 3 || s.ClosedNs != 9*ms {
 		t.Errorf("%+v, want 2 finished, 4 tokens, 3 of them of model 1, the last at 9 ms", s)
 	}
 }
