@@ -43,7 +43,8 @@ type Config struct {
 	Seed     uint64
 	// Link returns the link between two nodes. It must take at least 1 ns.
 	Link func(from, to int) latency.Link
-	// Until ends the run at this time, whatever is in flight; 0 means when all is done.
+	// Until ends the run, and the Meter's window, at this time, whatever is in flight: what
+	// happens at Until still happens. 0 means when all is done.
 	Until core.Time
 	// Meter measures the run; its window is closed when the workload runs dry, if Steady.
 	Meter  *meter.Meter
