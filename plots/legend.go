@@ -31,9 +31,15 @@ func legendEntries(panels []panel) []entry {
 			if l.name == "" {
 				continue
 			}
-			if _, ok := where[l.name]; !ok {
+			if at, ok := where[l.name]; !ok {
 				where[l.name] = len(entries)
 				entries = append(entries, entry{name: l.name, look: l.look})
+			} else { // a line and marks of one name are one entry
+				e := &entries[at]
+				e.look.noLine = e.look.noLine && l.noLine
+				if e.look.mark == noMark {
+					e.look.mark = l.mark
+				}
 			}
 			for _, q := range l.points() {
 				shown[l.name] = true

@@ -14,6 +14,7 @@ type Series struct {
 	Name      string
 	X, Y      []float64
 	Low, High []float64
+	Predicted bool // drawn as a line without marks, see Sweep
 }
 
 func (s Series) check(what string) error {

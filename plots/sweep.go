@@ -9,8 +9,10 @@ type SweepData struct {
 	Series []Series // one a group; a policy's name gives its look, see PolicyNames
 }
 
-// Sweep draws a line with marks for each series, at column width. Series of the same name share look and
-// legend entry. It fails if the slices of a series differ in length.
+// Sweep draws a line with marks for each series, at column width. Series of the same name share colour and
+// legend entry. Of a name that has a Predicted series, that is the line and the others are marks, so that
+// what was measured is seen to lie on the line or beside it. It fails if the slices of a series differ in
+// length.
 func Sweep(d SweepData) (*Figure, error) {
 	series := make([]Series, len(d.Series))
 	names := make([]string, len(d.Series))
@@ -21,14 +23,31 @@ func Sweep(d SweepData) (*Figure, error) {
 		s.Name = clean(s.Name)
 		series[i], names[i] = s, s.Name
 	}
-	byName := looksFor(names)
-	looks := make([]look, len(series))
-	for i, name := range names {
-		looks[i] = byName[name]
-	}
+	looks, remark := sweepLooks(series, names)
 	d.X.Label, d.Y.Label = clean(d.X.Label), clean(d.Y.Label)
 	p := newPanel("", d.X, d.Y, series, looks)
-	return single(clean(d.Title), p, "", nil), nil
+	return single(clean(d.Title), p, remark, nil), nil
+}
+
+// sweepLooks is the look of each series, and the remark that tells predictions from the rest.
+func sweepLooks(series []Series, names []string) (looks []look, remark string) {
+	predicted := make(map[string]bool)
+	for i, s := range series {
+		predicted[names[i]] = predicted[names[i]] || s.Predicted
+	}
+	byName := looksFor(names)
+	for i, s := range series {
+		l := byName[names[i]]
+		switch {
+		case s.Predicted:
+			l.mark = noMark
+			remark = "Lines: predicted; marks: simulated"
+		case predicted[names[i]]:
+			l.noLine = true
+		}
+		looks = append(looks, l)
+	}
+	return looks, remark
 }
 
 // single is a figure of one panel at column width; extra, if not nil, draws over the data. The remark stands

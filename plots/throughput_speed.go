@@ -35,7 +35,8 @@ func ThroughputSpeed(d ThroughputSpeedData) (*Figure, error) {
 	looks := make([]look, len(d.Curves))
 	names := make([]string, len(d.Curves))
 	for i, q := range d.Curves {
-		s := Series{clean(q.Policy), q.Speed, q.Throughput, q.ThroughputLow, q.ThroughputHigh}
+		s := Series{Name: clean(q.Policy), X: q.Speed, Y: q.Throughput,
+			Low: q.ThroughputLow, High: q.ThroughputHigh}
 		if err := s.check("throughput against speed"); err != nil {
 			return nil, err
 		}

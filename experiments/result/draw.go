@@ -136,44 +136,80 @@ func (s *Summary) line(f *Figure) (*plots.Figure, error) {
 	if data.Y.Label == "" {
 		data.Y.Label = s.metricLabel(f.Y)
 	}
-	var names []string
-	lines := make(map[string]*series)
-	add := func(name string, x, y, half float64) {
-		if lines[name] == nil {
-			names, lines[name] = append(names, name), &series{Series: plots.Series{Name: name}}
-		}
-		lines[name].add(x, y, half)
-	}
+	lines := newLines()
+	by := s.varied(f.By)
 	for i := range s.Rows {
 		r := &s.Rows[i]
-		var parts []string
-		for _, axis := range f.By {
-			if axis == "policy" {
-				parts = append(parts, r.Policy)
-			} else {
-				parts = append(parts, axisSymbol(axis)+" = "+r.Text(axis))
-			}
-		}
-		name := strings.Join(parts, ", ")
-		if name == "" {
-			name = "simulated"
-		}
+		name := r.label(by)
 		y, half := s.Value(r, f.Y)
-		add(name, r.Number(f.X), y, half)
+		lines.add(name, false, r.Number(f.X), y, half)
 		if f.Predicted {
 			y, _ := s.Value(r, "predicted_tok_s")
-			add(name+", predicted", r.Number(f.X), y, math.NaN())
+			lines.add(name, true, r.Number(f.X), y, math.NaN())
 		}
 		for k := range s.References {
 			if v, ok := s.References[k].at(r); ok && s.References[k].Metric == f.Y {
-				add(s.References[k].Name, r.Number(f.X), v, math.NaN())
+				lines.add(s.References[k].Name, false, r.Number(f.X), v, math.NaN())
 			}
 		}
 	}
-	for _, name := range names {
-		data.Series = append(data.Series, lines[name].plot())
-	}
+	data.Series = lines.plot()
 	return plots.Sweep(data)
+}
+
+// varied are those of the axes along which the rows differ: the others tell no line from another.
+func (s *Summary) varied(axes []string) []string {
+	return slices.DeleteFunc(slices.Clone(axes), func(axis string) bool {
+		return len(s.Rows) > 0 && !slices.ContainsFunc(s.Rows, func(r Row) bool {
+			return r.Text(axis) != s.Rows[0].Text(axis)
+		})
+	})
+}
+
+// label names the line of a row by its values on the axes.
+func (r *Row) label(axes []string) string {
+	var parts []string
+	for _, axis := range axes {
+		if axis == "policy" {
+			parts = append(parts, r.Policy)
+		} else {
+			parts = append(parts, axisSymbol(axis)+" = "+r.Text(axis))
+		}
+	}
+	if len(parts) == 0 {
+		return "simulated"
+	}
+	return strings.Join(parts, ", ")
+}
+
+// lines collects the points of named series in order of appearance.
+type lines struct {
+	order []*series
+	byKey map[lineKey]*series
+}
+
+type lineKey struct {
+	name      string
+	predicted bool
+}
+
+func newLines() lines { return lines{byKey: make(map[lineKey]*series)} }
+
+func (l *lines) add(name string, predicted bool, x, y, half float64) {
+	key := lineKey{name, predicted}
+	if l.byKey[key] == nil {
+		l.byKey[key] = &series{Series: plots.Series{Name: name, Predicted: predicted}}
+		l.order = append(l.order, l.byKey[key])
+	}
+	l.byKey[key].add(x, y, half)
+}
+
+func (l *lines) plot() []plots.Series {
+	var all []plots.Series
+	for _, s := range l.order {
+		all = append(all, s.plot())
+	}
+	return all
 }
 
 var axisLabels = map[string]string{
