@@ -9,7 +9,7 @@ func TestPredictedSeries(t *testing.T) {
 	looks, remark := sweepLooks(series, []string{"B = 1", "B = 1", "alone"})
 	simulated, predicted, alone := looks[0], looks[1], looks[2]
 	if simulated.colour != predicted.colour || simulated.colour == alone.colour {
-		t.Errorf("colours %v, %v and %v, want the first two alike", simulated.colour, predicted.colour, alone.colour)
+		t.Errorf("colours %v, %v, %v, want the first two alike", simulated.colour, predicted.colour, alone.colour)
 	}
 	if !simulated.noLine || simulated.mark == noMark || predicted.noLine || predicted.mark != noMark {
 		t.Errorf("simulated %+v, predicted %+v, want marks and a line", simulated, predicted)
