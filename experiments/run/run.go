@@ -110,13 +110,22 @@ func (r *runner) finished(o *Options) (bool, *Report, error) {
 	if _, err := os.Stat(r.parts()); err == nil {
 		return false, nil, nil
 	}
-	summary, err := result.Read(r.dir)
-	if err != nil {
+	if _, err := result.Read(r.dir); err != nil {
 		return false, nil, nil // begun and not finished
 	}
-	total := len(r.spec.Points) * r.spec.Replicates
-	figures, err := result.Draw(r.dir, summary)
-	return true, &Report{Dir: r.dir, Summary: summary, Done: total, Total: total, Figures: figures}, err
+	report, err := r.gathered(&Report{Dir: r.dir, Total: len(r.spec.Points) * r.spec.Replicates})
+	return true, report, err
+}
+
+// gathered reports results that are complete already, and draws them.
+func (r *runner) gathered(report *Report) (*Report, error) {
+	summary, err := result.Read(r.dir)
+	if err != nil {
+		return report, err
+	}
+	report.Summary, report.Done = summary, report.Total
+	report.Figures, err = result.Draw(r.dir, summary)
+	return report, err
 }
 
 // siblings names runs of other specs beside dir.
@@ -251,6 +260,14 @@ func (r *runner) all(ctx context.Context, jobs []job, o *Options) error {
 // end counts what is finished and, if nothing is missing, writes summary and figures and removes the parts.
 func (r *runner) end(clean bool) (*Report, error) {
 	report := &Report{Dir: r.dir, Total: len(r.spec.Points) * r.spec.Replicates}
+	unlock, err := lock(r.dir)
+	if err != nil {
+		return report, err
+	}
+	defer unlock()
+	if _, err := os.Stat(r.parts()); errors.Is(err, fs.ErrNotExist) && clean {
+		return r.gathered(report) // by another shard, a moment ago
+	}
 	s := r.summary()
 	var order []job
 	for i := range r.spec.Points {
@@ -291,7 +308,6 @@ func (r *runner) end(clean bool) (*Report, error) {
 		return report, err
 	}
 	report.Summary = s
-	var err error
 	report.Figures, err = result.Draw(r.dir, s)
 	return report, errors.Join(err, r.publishLogs(), os.RemoveAll(r.parts()))
 }

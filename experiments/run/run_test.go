@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -196,6 +197,28 @@ func TestShards(t *testing.T) {
 	same(t, "three shards", straight, dir)
 	if _, err := Run(context.Background(), parse(t, tiny), Options{Out: dir, Shard: 4, Shards: 3}); err == nil {
 		t.Error("shard 4 of 3 was taken")
+	}
+}
+
+// TestShardsAtOnce: shards that run and finish at the same time in one folder leave the results of
+// a straight run.
+func TestShardsAtOnce(t *testing.T) {
+	straight := t.TempDir()
+	mustRun(t, parse(t, undrawn), Options{Out: straight})
+	for range 5 {
+		dir := t.TempDir()
+		mustRun(t, parse(t, undrawn), Options{Out: dir, Shard: 1, Shards: 3})
+		var both sync.WaitGroup
+		for shard := 2; shard <= 3; shard++ {
+			both.Go(func() {
+				o := Options{Out: dir, Shard: shard, Shards: 3}
+				if _, err := Run(context.Background(), parse(t, undrawn), o); err != nil {
+					t.Errorf("shard %d: %v", shard, err)
+				}
+			})
+		}
+		both.Wait()
+		same(t, "shards at once", straight, dir)
 	}
 }
 
