@@ -331,6 +331,10 @@ func TestExtends(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	elsewhere := write(t, t.TempDir(), "far.toml", "extends = \""+path+"\"\nname = \"far\"\n")
+	if far, err := Load(elsewhere); err != nil || far.Points[0].Concurrency != 8 {
+		t.Errorf("by an absolute path: %v", err)
+	}
 	if p := s.Points[0]; s.Name != "other" || p.Concurrency != 8 || p.Workload.Requests != 10 {
 		t.Errorf("name %q, concurrency %d, requests %d; want other, 8, 10", s.Name, p.Concurrency,
 			p.Workload.Requests)

@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"tokenrouter/core"
@@ -325,10 +324,7 @@ func (l *loader) file(s *section, key string) (path string, content []byte) {
 	if name == "" {
 		return "", nil
 	}
-	path = name
-	if !filepath.IsAbs(name) {
-		path = filepath.Join(filepath.Dir(s.keys[key].file), name)
-	}
+	path = beside(s.keys[key].file, name)
 	content, err := l.read(path)
 	if err != nil {
 		s.wrong(key, "want a file that can be read: %v", err)

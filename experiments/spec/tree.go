@@ -139,7 +139,7 @@ func readTree(path string, read func(string) ([]byte, error), above []string) (*
 		return nil, Problems{extends.problem("extends", "want the name of a spec file, as a string")}
 	}
 	chain := append(slices.Clone(above), filepath.Clean(path))
-	other := filepath.Join(filepath.Dir(path), name)
+	other := beside(path, name)
 	if slices.Contains(chain, filepath.Clean(other)) {
 		return nil, Problems{extends.problem("extends",
 			"want no circle: "+strings.Join(append(chain, other), " -> "))}
@@ -152,6 +152,14 @@ func readTree(path string, read func(string) ([]byte, error), above []string) (*
 		return nil, problems
 	}
 	return merge(base, root), nil
+}
+
+// beside is the path of a file that a spec names: relative to the spec's folder, or absolute.
+func beside(specPath, name string) string {
+	if filepath.IsAbs(name) {
+		return filepath.Clean(name)
+	}
+	return filepath.Join(filepath.Dir(specPath), name)
 }
 
 func (n *node) problem(key, text string) Problem {
