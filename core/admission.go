@@ -16,14 +16,14 @@ func (s *Scheduler) submitted(sub *Submission) {
 	}
 	slot := s.newSlot(sub.ID)
 	r := &s.requests[slot]
-	r.known, r.prompt, r.limit = sub.PromptTokens, sub.PromptTokens, sub.PromptTokens+sub.TokensMax
+	r.known, r.limit = sub.PromptTokens, sub.PromptTokens+sub.TokensMax
 	r.Models = s.mask(sub)
 	r.entry = int8(s.entry(sub, r.Models))
 	d := &s.details[slot]
 	d.prefix, r.prefixed = sub.Prefix, len(sub.Prefix) > 0
 	r.slow = r.prefixed
 	r.phase = waiting
-	d.arrival = sub.Arrival
+	d.arrival, d.prompt = sub.Arrival, sub.PromptTokens
 	r.told = true
 	s.waiting = append(s.waiting, slot)
 }
@@ -143,7 +143,7 @@ func (s *Scheduler) promise(r *request) bool {
 func (s *Scheduler) promised(r *request) int {
 	pages := s.pagesFor(r.limit - 1)
 	if s.c.Admission == Optimistic {
-		return min(pages, s.pagesFor(r.prompt)+1)
+		return min(pages, s.pagesFor(r.prompt())+1)
 	}
 	return pages
 }

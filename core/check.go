@@ -182,8 +182,8 @@ func (s *Scheduler) checkTokens() error {
 		if r.phase != live {
 			continue
 		}
-		if r.known < r.prompt || r.known > r.limit {
-			return fmt.Errorf("I8: slot %d knows %d tokens, want %d to %d", slot, r.known, r.prompt, r.limit)
+		if r.Position < 0 || r.prompt() != s.details[slot].prompt || r.known > r.limit {
+			return fmt.Errorf("I8: slot %d knows %d tokens, want %d to %d", slot, r.known, s.details[slot].prompt, r.limit)
 		}
 		for m := range s.models {
 			seat := s.seat(int32(slot), m)

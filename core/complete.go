@@ -131,7 +131,7 @@ func (s *Scheduler) rowDone(row *Row, m *model, mi int, res *Result) {
 		return
 	}
 	seat.kv = row.Start + row.Fresh
-	if r.prefixed && row.Start < r.prompt {
+	if r.prefixed && row.Start < r.prompt() {
 		s.sharePrefix(row.Slot, seat, m, row.Start)
 	}
 	if !row.Head {
@@ -276,10 +276,10 @@ func (s *Scheduler) end(slot int32, m int, outcome Outcome, reason Reason) {
 	if len(s.peers) > 0 {
 		s.out.News = append(s.out.News, News{
 			Kind: NewsEnded, ID: r.ID, Outcome: outcome, Reason: reason,
-			Tokens: r.known - r.prompt, Anchor: s.knownAtFront(slot),
+			Tokens: r.Position, Anchor: s.knownAtFront(slot),
 		})
 	}
-	s.leave(slot, m, outcome, reason, r.known-r.prompt)
+	s.leave(slot, m, outcome, reason, r.Position)
 }
 
 // leave reports the end and frees all that no launch names.

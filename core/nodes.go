@@ -13,7 +13,7 @@ func (s *Scheduler) send(slot int32, r *request, m, next int) {
 	anchor := s.seat(slot, next).seen
 	h := Handoff{
 		ID: r.ID, From: m, To: next, Anchor: anchor, Tokens: r.known - anchor,
-		Prompt: r.prompt, Limit: r.limit, Slot: slot, Age: s.details[slot].age, Models: r.Models,
+		Prompt: r.prompt(), Limit: r.limit, Slot: slot, Age: s.details[slot].age, Models: r.Models,
 		Drops: r.drops, State: r.State, Prefix: s.details[slot].prefix,
 	}
 	for i := range s.models {
@@ -34,8 +34,8 @@ func (s *Scheduler) arrived(h *Handoff) {
 	}
 	r := &s.requests[slot]
 	d := &s.details[slot]
-	r.known, r.prompt, r.limit, d.age = h.Anchor+h.Tokens, h.Prompt, h.Limit, h.Age
-	r.Position = r.known - r.prompt
+	r.known, r.limit, d.age = h.Anchor+h.Tokens, h.Limit, h.Age
+	r.Position, d.prompt = r.known-h.Prompt, h.Prompt
 	r.Models, r.drops, r.State = h.Models, h.Drops, h.State
 	if !r.prefixed {
 		d.prefix, r.prefixed = h.Prefix, len(h.Prefix) > 0
@@ -154,7 +154,7 @@ func (s *Scheduler) knownAtFront(slot int32) int32 {
 	if s.c.Node == 0 {
 		return r.known
 	}
-	known := r.prompt
+	known := r.prompt()
 	for m := range s.models {
 		if s.c.Models[m].Node == 0 {
 			known = max(known, s.seat(slot, m).seen)

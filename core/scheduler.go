@@ -20,12 +20,13 @@ const (
 // nowhere is request.at of a request that is not queued or running at a model of this node.
 const nowhere = -1
 
-// request is the part of a slot that turns touch: a cache line, and half a line a seat.
+// request is the part of a slot that turns touch. Its first fields fill a cache line of 64
+// bytes, and two seats another: the loops over rows live on that.
 type request struct {
 	Visit
 	known    int32 // tokens: prompt and committed, as far as this node knows
-	prompt   int32
 	limit    int32 // known is never above it
+	slot     int32
 	gen      uint32
 	at       int8 // model of this node where it is queued or running
 	phase    phase
@@ -34,14 +35,17 @@ type request struct {
 	told     bool // NewsAdmitted has come, or this node is the front
 	cancel   bool // NewsCancel has come: end it wherever it turns up
 	prefixed bool // details.prefix is not empty
-	slot     int32
 	slow     bool // prefixed or draining: its rows take more than completeRows does
 	seats    [ModelsMax]seat
 }
 
+// prompt is the number of tokens of the prompt.
+func (r *request) prompt() int32 { return r.known - r.Position }
+
 // details is the rest of a slot.
 type details struct {
 	age     uint64 // order of admission
+	prompt  int32  // tokens; Check compares it with request.prompt
 	arrival Time
 	prefix  []uint64
 	outcome Outcome // with request.cancel
