@@ -98,8 +98,8 @@ func (c *Config) validateModels() error {
 	if a, ok := c.Algorithm.(Sized); ok && a.Models() != len(c.Models) {
 		return fmt.Errorf("core: %T for %d models, want %d", c.Algorithm, a.Models(), len(c.Models))
 	}
-	if d, ok := c.Policy.(Delayed); ok && d.Thresholds.models != len(c.Models) {
-		return fmt.Errorf("core: thresholds for %d models, want %d", d.Thresholds.models, len(c.Models))
+	if d, ok := c.Policy.(Delayed); ok && d.Thresholds.models() != len(c.Models) {
+		return fmt.Errorf("core: thresholds for %d models, want %d", d.Thresholds.models(), len(c.Models))
 	}
 	if _, ok := c.Policy.(Barrier); ok && owned < len(c.Models) {
 		return fmt.Errorf("core: policy %T is a barrier over all models: node %d owns %d of %d",

@@ -96,10 +96,15 @@ func (s *Scheduler) launch(mi int) bool {
 	s.count.Launches++
 	s.count.Rows += uint64(len(m.rows))
 	s.count.Fed += uint64(m.fed)
-	s.out.Launches = append(s.out.Launches, Launch{
-		Model: mi, Seq: m.seq, Rows: m.rows, Fresh: m.fed, Context: m.context, Returned: m.returned,
-		WaitNs: m.waitNs, Pendings: m.pendings, PendingNs: m.pendingNs,
-	})
+	n := len(s.out.Launches)
+	if n == cap(s.out.Launches) {
+		s.out.Launches = slices.Grow(s.out.Launches, len(s.models))
+	}
+	s.out.Launches = s.out.Launches[:n+1]
+	l := &s.out.Launches[n]
+	l.Model, l.Seq, l.Rows = mi, m.seq, m.rows
+	l.Fresh, l.Context, l.Returned, l.WaitNs = m.fed, m.context, m.returned, m.waitNs
+	l.Pendings, l.PendingNs = m.pendings, m.pendingNs
 	m.tally = tally{}
 	return true
 }

@@ -6,7 +6,9 @@ import "fmt"
 // starts. Every set in force is feasible: sum (B_i - 1) < N, or else all N could wait below
 // their thresholds for ever. For N beyond the last row the last row counts: it is feasible
 // there too.
-type Thresholds struct {
+type Thresholds struct{ table *thresholdTable }
+
+type thresholdTable struct {
 	rows   [][]int // rows[n-1][m]
 	models int
 }
@@ -18,11 +20,11 @@ func FixedThresholds(b []int, liveMax int) (Thresholds, error) {
 	if err := Feasible(b, liveMax); err != nil {
 		return Thresholds{}, err
 	}
-	t := Thresholds{models: len(b)}
+	t := &thresholdTable{models: len(b)}
 	for n := 1; n <= liveMax; n++ {
 		t.rows = append(t.rows, clamped(b, n))
 	}
-	return t, nil
+	return Thresholds{t}, nil
 }
 
 // TableThresholds takes a set for each N: rows[n-1] for n = 1, 2, ... Each must be feasible
@@ -31,7 +33,7 @@ func TableThresholds(rows [][]int) (Thresholds, error) {
 	if len(rows) == 0 {
 		return Thresholds{}, fmt.Errorf("threshold table is empty, want a row for N = 1")
 	}
-	t := Thresholds{models: len(rows[0])}
+	t := &thresholdTable{models: len(rows[0])}
 	for i, b := range rows {
 		if len(b) != t.models {
 			return Thresholds{}, fmt.Errorf("threshold table: row for N = %d has %d values, want %d",
@@ -42,7 +44,7 @@ func TableThresholds(rows [][]int) (Thresholds, error) {
 		}
 		t.rows = append(t.rows, append([]int(nil), b...))
 	}
-	return t, nil
+	return Thresholds{t}, nil
 }
 
 // Feasible reports why b can not be in force with n live requests; nil if it can.
@@ -69,14 +71,28 @@ func (t Thresholds) At(n, m int) int {
 	if n < 1 {
 		return 1
 	}
-	return t.rows[min(n, len(t.rows))-1][m]
+	rows := t.table.rows
+	return rows[min(n, len(rows))-1][m]
 }
 
 // Row is the set in force with n live requests, n >= 1. It must not be changed.
-func (t Thresholds) Row(n int) []int { return t.rows[min(n, len(t.rows))-1] }
+func (t Thresholds) Row(n int) []int { return t.table.rows[min(n, len(t.table.rows))-1] }
 
 // Rows is the whole table, for N = 1, 2, ... It must not be changed.
-func (t Thresholds) Rows() [][]int { return t.rows }
+func (t Thresholds) Rows() [][]int {
+	if t.table == nil {
+		return nil
+	}
+	return t.table.rows
+}
+
+// models is the number of models that t is for, 0 of the zero Thresholds.
+func (t Thresholds) models() int {
+	if t.table == nil {
+		return 0
+	}
+	return t.table.models
+}
 
 func clamped(b []int, n int) []int {
 	row := make([]int, len(b))

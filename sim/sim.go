@@ -112,6 +112,7 @@ type node struct {
 	in       []core.Event
 	doneAt   []core.Time // a model: end of its launch, or never
 	wake     core.Time
+	next     core.Time       // the earliest of doneAt and wake
 	results  [][]core.Result // a model
 	rows     [][]core.Row
 	requests []outcome.Request // a slot
@@ -130,6 +131,7 @@ type world struct {
 
 	next      workload.Request // not yet submitted
 	more      bool
+	due       core.Time         // when next is to be submitted, or never
 	submitted []core.Submission // of this turn
 	closedAt  bool              // Meter.Close was called
 }
@@ -167,7 +169,7 @@ func newWorld(c *Config) (*world, error) {
 		if err != nil {
 			return nil, err
 		}
-		n := node{s: s, wake: never, requests: make([]outcome.Request, config.Requests)}
+		n := node{s: s, wake: never, next: never, requests: make([]outcome.Request, config.Requests)}
 		for range models {
 			n.doneAt = append(n.doneAt, never)
 			n.results = append(n.results, make([]core.Result, config.Requests))
@@ -217,20 +219,13 @@ func (w *world) run(ctx context.Context) (Result, error) {
 
 // earliest is the next instant at which anything happens.
 func (w *world) earliest() core.Time {
-	t := w.links.earliest()
-	if w.more && w.arrival() < t {
-		t = w.arrival()
+	w.due = never
+	if w.more {
+		w.due = w.arrival()
 	}
+	t := min(w.due, w.links.earliest())
 	for i := range w.nodes {
-		n := &w.nodes[i]
-		if n.wake < t {
-			t = n.wake
-		}
-		for _, done := range n.doneAt {
-			if done < t {
-				t = done
-			}
-		}
+		t = min(t, w.nodes[i].next)
 	}
 	return t
 }
@@ -273,21 +268,33 @@ func (w *world) collect(i int, n *node, t core.Time) {
 	for m, done := range n.doneAt {
 		if done == t {
 			n.doneAt[m] = never
-			n.in = append(n.in, core.Event{
-				Kind: core.BatchDone, Model: m, Results: n.results[m][:len(n.rows[m])],
-			})
+			e := n.event(core.BatchDone)
+			e.Model, e.Failed, e.Results = m, false, n.results[m][:len(n.rows[m])]
 		}
 	}
 	if len(w.nodes) > 1 {
 		n.in = w.links.take(n.in, i, t)
 	}
-	if i == 0 && w.more && w.arrival() <= t {
+	if i == 0 && w.due <= t {
 		w.submit(n, t)
 	}
 	if n.wake <= t {
 		n.wake = never
-		n.in = append(n.in, core.Event{Kind: core.Woken})
+		n.event(core.Woken)
 	}
+}
+
+// event adds an event of a kind. Only the fields of its kind are read, so that those of others
+// may be left from earlier turns: an Event is large, and most turns have one.
+func (n *node) event(kind core.EventKind) *core.Event {
+	if len(n.in) < cap(n.in) {
+		n.in = n.in[:len(n.in)+1]
+	} else {
+		n.in = append(n.in, core.Event{})
+	}
+	e := &n.in[len(n.in)-1]
+	e.Kind = kind
+	return e
 }
 
 // submit hands in all requests that are due at t.
@@ -307,7 +314,7 @@ func (w *world) submit(n *node, t core.Time) {
 		w.next, w.more = w.c.Workload.Next()
 	}
 	for j := range w.submitted {
-		n.in = append(n.in, core.Event{Kind: core.Submitted, Submission: &w.submitted[j]})
+		n.event(core.Submitted).Submission = &w.submitted[j]
 	}
 }
 
@@ -352,6 +359,10 @@ func (w *world) carryOut(i int, n *node, t core.Time) error {
 	}
 	if n.wake = never; n.out.Wake != 0 {
 		n.wake = n.out.Wake
+	}
+	n.next = n.wake
+	for _, done := range n.doneAt {
+		n.next = min(n.next, done)
 	}
 	if len(w.nodes) > 1 {
 		w.send(i, n, t)

@@ -16,8 +16,8 @@ type Key struct {
 // Keys lists every key, in the order of a spec. It is the manual of the format.
 var Keys = []Key{
 	{"extends", "file", "any spec",
-		"take all keys of another spec, then replace those given here; an empty array takes an axis," +
-			" figures or references out"},
+		"take all keys of another spec, then replace those given here; an empty array, as in" +
+			" reference = [], takes a key out"},
 	{"name", "name", "any spec", "folder of the results: small letters, digits and hyphens"},
 	{"title", "string", "any spec", "title of results and figures; default: the name"},
 	{"seed", "integer >= 0", "any spec", "governs all randomness; default 0"},

@@ -350,6 +350,32 @@ func TestExtends(t *testing.T) {
 	}
 }
 
+// TestExtendsTakesOut: an empty array takes a key of the other spec out, so that another policy or router can
+// be tried; without it the problem says how.
+func TestExtendsTakesOut(t *testing.T) {
+	dir := t.TempDir()
+	base := write(t, dir, "base.toml", strings.Replace(good, "kind = \"eager\"",
+		"kind = \"delayed\"\nthresholds = [1, 2]", 1))
+	text := "extends = \"base.toml\"\n[policy]\nkind = \"eager\"\n"
+	path := write(t, dir, "t.toml", text)
+	_, err := Load(path)
+	want := "policy.thresholds = [1, 2], does not apply here: it is for policy delayed; thresholds = [] in " +
+		path + " takes it out"
+	if err == nil || !strings.HasPrefix(err.Error(), "spec "+base) || !strings.HasSuffix(err.Error(), want) {
+		t.Errorf("error\n%v\nwant\n%s", err, want)
+	}
+	s, err := Load(write(t, dir, "t.toml", text+"thresholds = []\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(s.Resolved), "thresholds") || s.Points[0].Policy.Kind != "eager" {
+		t.Errorf("policy %q of the spec\n%s", s.Points[0].Policy.Kind, s.Resolved)
+	}
+	if _, err := Parse("t.toml", string(s.Resolved)); err != nil {
+		t.Errorf("the resolved spec: %v", err)
+	}
+}
+
 func TestExtendsProblems(t *testing.T) {
 	dir := t.TempDir()
 	base := write(t, dir, "base.toml", strings.Replace(good, "p = 0.35", "p = 3.5", 1))

@@ -77,8 +77,12 @@ func (s *section) missing(key, text string) {
 // done reports the keys that nobody asked for.
 func (s *section) done() {
 	for _, key := range s.keys.keys() {
-		if !s.known[key] {
-			s.r.add(s.keys[key], s.name(key), s.unknown(key))
+		if n := s.keys[key]; !s.known[key] {
+			text := s.unknown(key)
+			if n.file != s.at.file {
+				text += fmt.Sprintf("; %s = [] in %s takes it out", key, s.at.file)
+			}
+			s.r.add(n, s.name(key), text)
 		}
 	}
 }

@@ -114,7 +114,7 @@ func grow(value any, file string, path []string, index lineIndex, line int) *nod
 }
 
 // readTree reads a document and what it extends: the keys of the file itself replace those of the other;
-// tables are merged key by key, arrays are replaced as a whole.
+// tables are merged key by key, arrays are replaced as a whole, and an empty array takes the key out.
 func readTree(path string, read func(string) ([]byte, error), above []string) (*node, Problems) {
 	raw, err := read(path)
 	if err != nil {
@@ -174,10 +174,15 @@ func merge(base, over *node) *node {
 	}
 	both := maps.Clone(below)
 	for key, n := range above {
-		if old, ok := both[key]; ok {
-			n = merge(old, n)
+		old, ok := both[key]
+		switch {
+		case ok && isEmpty(n):
+			delete(both, key)
+		case ok:
+			both[key] = merge(old, n)
+		default:
+			both[key] = n
 		}
-		both[key] = n
 	}
 	return &node{value: both, file: over.file, line: over.line}
 }

@@ -104,6 +104,11 @@ func (l *loader) line(s *section, f *result.Figure) {
 	for _, a := range l.spec.Axes {
 		axes = append(axes, a.Name)
 	}
+	if len(axes) == 0 {
+		s.wrong("kind", "want an axis of numbers in [sweep] for this figure")
+		s.giveUp()
+		return
+	}
 	metrics := result.MetricNames(result.MetricsOf(l.modelNames()))
 	f.X = s.word("x", "", axes...)
 	f.Y = s.word("y", "", metrics...)
