@@ -145,6 +145,8 @@ var oneLine = []struct{ name, old, new, want string }{
 	{"figure without its axis", "[policy]", "[[figure]]\nkind = \"threshold\"\n[policy]",
 		"17: figure[0].kind = \"threshold\", want an axis sweep.concurrency for this figure\n" +
 			"17: figure[0].kind = \"threshold\", want an axis sweep.thresholds for this figure"},
+	{"line figure without a sweep", "[policy]", "[[figure]]\nkind = \"line\"\nx = \"p\"\n[policy]",
+		`17: figure[0].kind = "line", want an axis of numbers in [sweep] for this figure`},
 	{"max_wait as a number", "thresholds = [1, 3]", "thresholds = [1, 3]\nmax_wait = 5",
 		`19: policy.max_wait = 5, want a duration with its unit, such as "6.0ms"`},
 }
@@ -354,12 +356,11 @@ func TestExtends(t *testing.T) {
 // be tried; without it the problem says how.
 func TestExtendsTakesOut(t *testing.T) {
 	dir := t.TempDir()
-	base := write(t, dir, "base.toml", strings.Replace(good, "kind = \"eager\"",
-		"kind = \"delayed\"\nthresholds = [1, 2]", 1))
+	base := write(t, dir, "base.toml", good)
 	text := "extends = \"base.toml\"\n[policy]\nkind = \"eager\"\n"
 	path := write(t, dir, "t.toml", text)
 	_, err := Load(path)
-	want := "policy.thresholds = [1, 2], does not apply here: it is for policy delayed; thresholds = [] in " +
+	want := "policy.thresholds = [1, 3], does not apply here: it is for policy delayed; thresholds = [] in " +
 		path + " takes it out"
 	if err == nil || !strings.HasPrefix(err.Error(), "spec "+base) || !strings.HasSuffix(err.Error(), want) {
 		t.Errorf("error\n%v\nwant\n%s", err, want)
