@@ -43,6 +43,7 @@ type fullPointJSON struct {
 	pointJSON
 	States   int  `json:"states"`
 	Feasible bool `json:"feasible"`
+	Patterns int  `json:"patterns,omitempty"` // separate patterns that it may settle in, if several
 }
 
 func (p prediction) document() predictionJSON {
@@ -61,7 +62,11 @@ func (p prediction) document() predictionJSON {
 		}
 	}
 	for _, s := range p.solutions {
-		d.Points = append(d.Points, fullPointJSON{pointOf(s), s.States, true})
+		point := fullPointJSON{pointJSON: pointOf(s), States: s.States, Feasible: true}
+		if len(s.Classes) > 1 {
+			point.Patterns = len(s.Classes)
+		}
+		d.Points = append(d.Points, point)
 	}
 	return d
 }
@@ -110,9 +115,17 @@ func (p prediction) warn(w io.Writer) {
 		}
 		fmt.Fprintf(w, " this changes the throughput of one request alone by %+.2f %%\n", 100*best.RoundingCost)
 	}
-	if len(best.Classes) > 1 {
-		fmt.Fprintf(w, "note: N = %d settles in one of %d separate patterns; figures are means by their chances\n",
-			best.Concurrency, len(best.Classes))
+	var several []*chain.Solution
+	for _, s := range p.solutions {
+		if len(s.Classes) > 1 {
+			several = append(several, s)
+		}
+	}
+	if len(several) > 0 {
+		first := several[0]
+		fmt.Fprintf(w, "note: N = %d with thresholds %s settles in one of %d separate patterns, and %d other sets"+
+			" in several too; figures are means by their chances\n", first.Concurrency,
+			joinInts(first.Thresholds), len(first.Classes), len(several)-1)
 	}
 }
 

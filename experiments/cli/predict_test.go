@@ -121,6 +121,21 @@ func TestPredictRounding(t *testing.T) {
 	}
 }
 
+// TestPredictPatterns: two requests leave model 0 for one that they never leave again: both for 1 (chance 1/4,
+// 2 tokens every 10 ms), both for 2 (1/4, 2 every 28 ms) or one for each (1/2): 135.714286 tok/s in the mean.
+func TestPredictPatterns(t *testing.T) {
+	o := runCLI(t, "predict", "-n", "2", "--routing", "0.5,0.25,0.25;0,1,0;0,0,1", "--commit",
+		"1,1,1;1,1,1;1,1,1", "--latency", "6ms,10ms,28ms", "--thresholds", "1,1,1", "--json")
+	var got predictionJSON
+	decode(t, o.stdout, &got)
+	if p := got.Points[0]; p.Patterns != 3 || math.Abs(p.ThroughputTokS-950.0/7) > 1e-6 {
+		t.Errorf("%d patterns, %v tok/s; want 3 and 135.714286", p.Patterns, p.ThroughputTokS)
+	}
+	if !strings.Contains(o.stderr, "N = 2 with thresholds 1,1,1 settles in one of 3 separate patterns") {
+		t.Errorf("stderr %q, want the 3 patterns in it", o.stderr)
+	}
+}
+
 func TestPredictTable(t *testing.T) {
 	got := mustRun(t, predictArgs(3, "--fix", "1,_")...)
 	want := `N = 3, quantum 0.3 ms, exact
