@@ -65,7 +65,7 @@ const (
 	Rejected
 	// CancelledOutcome: its client wants no more of it. (Cancelled is the event.)
 	CancelledOutcome
-	// Failed: its device has failed, or its Algorithm went in circles.
+	// Failed: its device or a link has failed, or its Algorithm went in circles.
 	Failed
 )
 
@@ -85,6 +85,8 @@ const (
 	Full                            // Rejected: no slot
 	DeviceFailed                    // Failed
 	NoProgress                      // Failed: the Algorithm moved it in a circle, committing nothing
+	LinkFailed                      // Failed: its hand-off was lost
+	Stopped                         // Cancelled: the executor stopped
 )
 
 // Leave says that a request is gone. Slot is -1 if it never had one.
@@ -129,6 +131,6 @@ func (o Outcome) String() string { return outcomeNames[o] }
 
 var reasonNames = [...]string{"", "end of sequence", "length", "stop string", "client left",
 	"timed out", "too long", "pool too small", "malformed", "duplicate", "full",
-	"device failed", "no progress"}
+	"device failed", "no progress", "link failed", "stopped"}
 
 func (r Reason) String() string { return reasonNames[r] }

@@ -22,6 +22,9 @@ const (
 	Arrived
 	// NewsCame: News came from another node.
 	NewsCame
+	// Lost: the link could not take the hand-off of request ID that the last turn asked for.
+	// The request ends here: it is nowhere else.
+	Lost
 	// Cancelled: the client of request ID wants no more of it; Reason says why.
 	Cancelled
 	// Submitted: a new request, described by Submission.
@@ -34,9 +37,9 @@ const (
 type Event struct {
 	Kind       EventKind
 	Failed     bool   // BatchDone: the device failed; every row's request leaves as Failed
-	Reason     Reason // Cancelled: ClientLeft, TimedOut or StopString; zero means ClientLeft
+	Reason     Reason // Cancelled: ClientLeft, TimedOut, Stopped or StopString; zero means ClientLeft
 	Model      int    // BatchDone
-	ID         uint64 // Cancelled
+	ID         uint64 // Cancelled, Lost
 	Results    []Result
 	Submission *Submission
 	Handoff    *Handoff

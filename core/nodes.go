@@ -162,3 +162,13 @@ func (s *Scheduler) knownAtFront(slot int32) int32 {
 	}
 	return known
 }
+
+// lost ends a request whose hand-off the driver could not send.
+func (s *Scheduler) lost(id uint64) {
+	slot := s.byID.get(id)
+	if slot < 0 || s.requests[slot].phase != live || s.requests[slot].at != nowhere {
+		panic(fmt.Sprintf("core: node %d: request %d is lost, but it is not on its way", s.c.Node, id))
+	}
+	s.away--
+	s.end(slot, nowhere, Failed, LinkFailed)
+}

@@ -291,6 +291,8 @@ func (s *Scheduler) fold(e *Event) {
 		s.arrived(e.Handoff)
 	case NewsCame:
 		s.newsCame(&e.News)
+	case Lost:
+		s.lost(e.ID)
 	case Cancelled:
 		s.cancelled(e)
 	case Submitted:

@@ -68,6 +68,9 @@ func (l *Loop) send(node int, m Message) {
 	m.At = l.now
 	if err := l.c.Links[node].Send(m); err != nil {
 		l.report(fmt.Errorf("link to node %d: %w", node, err))
+		if m.Handoff != nil {
+			l.inbox.complete(stamped{at: l.now, kind: core.Lost, id: m.Handoff.ID})
+		}
 	}
 }
 

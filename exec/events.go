@@ -13,6 +13,8 @@ func (l *Loop) event(e *stamped) core.Event {
 		return l.batchDone(e)
 	case core.Submitted:
 		return l.submission(e)
+	case core.Lost:
+		return core.Event{Kind: core.Lost, ID: e.id}
 	case core.Cancelled:
 		return core.Event{Kind: core.Cancelled, ID: e.id, Reason: e.reason}
 	case core.Arrived:

@@ -59,8 +59,8 @@ func (l severed) Send(m exec.Message) error {
 	return l.Link.Send(m)
 }
 
-// TestLinkError: a lost message is reported, naming the node; others go on, and the request that
-// was on it leaves when the node stops.
+// TestLinkError: a lost hand-off is reported, naming the node; its request fails at once and its
+// pages are free again; others go on.
 func TestLinkError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		small := &scripted{script: func(id uint64, position int32) core.Result {
@@ -79,8 +79,8 @@ func TestLinkError(t *testing.T) {
 			!strings.Contains(s.failures[0].Error(), "node 1") {
 			t.Errorf("reported %v, want one of node 1: %v", s.failures, errLink)
 		}
+		lost.ended(core.Failed, core.LinkFailed)
 		s.stop()
-		lost.ended(core.CancelledOutcome, core.ClientLeft)
 	})
 }
 

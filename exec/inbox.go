@@ -43,7 +43,8 @@ func (b *inbox) put(e stamped) bool {
 	return true
 }
 
-// complete adds the completion of a pass, which is welcome until the last.
+// complete adds what the loop itself waits for, the completion of a pass or the loss of a
+// hand-off, which is welcome until the last.
 func (b *inbox) complete(e stamped) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -35,7 +35,7 @@ func (l *Loop) stop() {
 	for _, id := range slices.Sorted(maps.Keys(l.sequences)) { // these are at other nodes
 		l.leave(&core.Leave{
 			ID: id, Slot: -1, Model: -1, Tokens: int32(l.sequences[id].told),
-			Outcome: core.CancelledOutcome, Reason: core.ClientLeft,
+			Outcome: core.CancelledOutcome, Reason: core.Stopped,
 		})
 	}
 }
@@ -45,7 +45,7 @@ func (l *Loop) cancelAll(requests map[uint64]*sequence) {
 	for _, id := range slices.Sorted(maps.Keys(requests)) {
 		if q := requests[id]; !q.cancelled {
 			q.cancelled = true
-			l.in = append(l.in, core.Event{Kind: core.Cancelled, ID: id})
+			l.in = append(l.in, core.Event{Kind: core.Cancelled, ID: id, Reason: core.Stopped})
 		}
 	}
 }

@@ -6,10 +6,10 @@ import "tokenrouter/core"
 // which they stand in a log. A test holds that none is missing.
 
 var (
-	eventNames   = []string{"", "done", "arrived", "news", "cancelled", "submitted", "woken"}
+	eventNames   = []string{"", "done", "arrived", "news", "lost", "cancelled", "submitted", "woken"}
 	newsNames    = []string{"", "admitted", "ended", "cancel", "freed"}
 	outcomeNames = namesOf[core.Outcome](core.Failed)
-	reasonNames  = namesOf[core.Reason](core.NoProgress)
+	reasonNames  = namesOf[core.Reason](core.Stopped)
 )
 
 // namesOf lists what core calls the values up to the last.
@@ -38,6 +38,8 @@ func showEvent(f *fields, e *core.Event) {
 		showHandoff(f, e.Handoff)
 	case core.NewsCame:
 		showNews(f, &e.News)
+	case core.Lost:
+		always(f, "id", &e.ID)
 	case core.Cancelled:
 		always(f, "id", &e.ID)
 		word(f, "reason", &e.Reason, reasonNames)
