@@ -3,8 +3,9 @@ package exec
 import "tokenrouter/core"
 
 // Link carries messages to one other node and keeps their order. Send must not block for
-// long: it is called from the loop. An error means that the message is lost: its request stays
-// where the sender put it until that node stops.
+// long: it is called from the loop. An error means that the message is lost for good. The
+// request of a lost hand-off fails; lost news leaves the other node with a wrong N, so a link
+// that may lose some must send them again itself.
 type Link interface {
 	Send(m Message) error
 }
