@@ -121,7 +121,7 @@ func TestPredictRounding(t *testing.T) {
 	}
 }
 
-// TestPredictPatterns: two requests leave model 0 for one that they never leave again: both for 1 (chance 1/4,
+// TestPredictPatterns: two requests leave model 0 for one that they stay at: both for 1 (chance 1/4,
 // 2 tokens every 10 ms), both for 2 (1/4, 2 every 28 ms) or one for each (1/2): 135.714286 tok/s in the mean.
 func TestPredictPatterns(t *testing.T) {
 	o := runCLI(t, "predict", "-n", "2", "--routing", "0.5,0.25,0.25;0,1,0;0,0,1", "--commit",

@@ -15,24 +15,25 @@ import (
 func newTrace() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "trace",
-		Short: "Replay, compare and view turn logs",
+		Short: "Replay, compare, view and convert turn logs",
 		Long: `A turn log has everything that went into the scheduler and everything it decided, turn by turn:
 it is the run. A spec with turn_log = true in its [output] writes one; .gz at the end of a name
 says that it is packed.`,
 		Example: `  tokenrouter trace replay turns.jsonl.gz
   tokenrouter trace diff a.jsonl b.jsonl
-  tokenrouter trace perfetto turns.jsonl --out trace.json`,
+  tokenrouter trace perfetto turns.jsonl --out trace.json
+  tokenrouter trace record turns.jsonl --out recorded.jsonl`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return misuse("no command %q, want replay, diff or perfetto", args[0])
+				return misuse("no command %q, want replay, diff, perfetto or record", args[0])
 			}
 			return nil
 		},
 		RunE: func(*cobra.Command, []string) error {
-			return misuse("no command given, want replay, diff or perfetto")
+			return misuse("no command given, want replay, diff, perfetto or record")
 		},
 	}
-	c.AddCommand(newTraceReplay(), newTraceDiff(), newTracePerfetto())
+	c.AddCommand(newTraceReplay(), newTraceDiff(), newTracePerfetto(), newTraceRecord())
 	return c
 }
 
@@ -162,29 +163,37 @@ as a trace that ui.perfetto.dev and chrome://tracing open (Chrome's Trace Event 
 	return c
 }
 
-func toPerfetto(path, out string, stdout, stderr io.Writer) (err error) {
+func toPerfetto(path, out string, stdout, stderr io.Writer) error {
 	log, err := openLog(path)
 	if err != nil {
 		return err
 	}
 	defer log.Close()
-	if out == "" {
-		return convert(log, stdout)
+	err = writeWhole(out, stdout, func(w io.Writer) error { return convert(log, w) })
+	if err == nil && out != "" {
+		fmt.Fprintf(stderr, "wrote %s; open it at ui.perfetto.dev\n", out)
 	}
-	// A log that turns out to be wrong half-way must not leave half a trace under the final name.
+	return err
+}
+
+// writeWhole lets write fill the file out, or stdout if out is empty. What turns out to be wrong half-way
+// leaves no half a file under that name.
+func writeWhole(out string, stdout io.Writer, write func(io.Writer) error) error {
+	if out == "" {
+		return write(stdout)
+	}
 	part := out + ".part"
 	file, err := os.Create(part)
 	if err != nil {
 		return badInput(fmt.Errorf("--out = %q, want a file that can be written: %w", out, err))
 	}
-	err = errors.Join(convert(log, file), file.Close())
+	err = errors.Join(write(file), file.Close())
 	if err == nil {
 		err = os.Rename(part, out)
 	}
 	if err != nil {
 		return errors.Join(err, os.Remove(part))
 	}
-	fmt.Fprintf(stderr, "wrote %s; open it at ui.perfetto.dev\n", out)
 	return nil
 }
 

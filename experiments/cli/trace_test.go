@@ -168,6 +168,49 @@ func TestTracePerfetto(t *testing.T) {
 	}
 }
 
+// TestTraceRecord: a simulated run becomes a recorded trace, and a spec that plays its signals makes the same
+// drafts, hand-offs and tokens again; another threshold makes others.
+func TestTraceRecord(t *testing.T) {
+	log := writeLog(t, "a.jsonl", 1)
+	file := filepath.Join(t.TempDir(), "recorded.jsonl")
+	if o := runCLI(t, "trace", "record", log, "--out", file); o.code != ExitDone || o.stdout != "" ||
+		o.stderr != "" {
+		t.Fatalf("%+v", o)
+	}
+	if out := mustRun(t, "trace", "record", log); out != readText(t, file) || strings.Count(out, "\n") != 11 {
+		t.Errorf("want a header and 10 requests, the same with and without --out, not\n%s", out)
+	}
+	logged := strings.Count(readText(t, file), "x")
+	for threshold, same := range map[string]bool{"0.65": true, "0.9": false} {
+		spec := writeFile(t, "play.toml", []byte(`name = "play"
+models = [
+  { name = "small", latency = { kind = "constant", step = "6ms" } },
+  { name = "large", latency = { kind = "constant", step = "27.9ms" } },
+]
+router = { algorithm = "r2r", outcome = "trace", trace = "`+file+`", threshold = `+threshold+` }
+policy = { kind = "eager" }
+workload = { kind = "recorded", concurrency = 4 }
+`))
+		var got struct {
+			Rows []struct {
+				Tokens  int `json:"tokens_total"`
+				Dropped int `json:"drafts_dropped"`
+			} `json:"rows"`
+		}
+		o := runCLI(t, "run", spec, "--out", filepath.Join(t.TempDir(), "out"), "--json")
+		if o.code != ExitDone {
+			t.Fatal(o.stderr)
+		}
+		if err := json.Unmarshal([]byte(o.stdout), &got); err != nil {
+			t.Fatal(err)
+		}
+		if r := got.Rows[0]; r.Tokens != 160 || (r.Dropped == logged) != same {
+			t.Errorf("threshold %s: %d tokens, %d drafts dropped; the log has 160 and %d", threshold, r.Tokens,
+				r.Dropped, logged)
+		}
+	}
+}
+
 func TestTracePacked(t *testing.T) {
 	text := readText(t, writeLog(t, "a.jsonl", 1))
 	var packed bytes.Buffer
@@ -187,7 +230,7 @@ func TestTraceRefusals(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "trace.json")
 	broken := writeFile(t, "broken.jsonl", []byte(readText(t, log)[:2000]))
 	refuse(t, []refusal{
-		{"no command", []string{"trace"}, []string{"want replay, diff or perfetto"}},
+		{"no command", []string{"trace"}, []string{"want replay, diff, perfetto or record"}},
 		{"no such command", []string{"trace", "show"}, []string{`no command "show"`}},
 		{"no log", []string{"trace", "replay"}, []string{"want a turn log"}},
 		{"missing", []string{"trace", "replay", "absent.jsonl"},
