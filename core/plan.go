@@ -147,29 +147,34 @@ func (s *Scheduler) takeAll(mi int) bool {
 // takeRun adds rows from queue[next] on, up to the first that needs more than this leaf
 // does: pages, or the account of a rebuilt seat. It returns that one's index.
 func (s *Scheduler) takeRun(m *model, mi, next int) int {
-	t, now := m.tally, s.now
-	queue, n := m.queue[next:], len(m.rows)
+	queue, n, now := m.queue[next:], len(m.rows), s.now
 	rows := m.rows[n : n+len(queue)]
 	taken := len(queue)
+	var known, context int64
+	var since Time
+	returned := 0
 	for k, r := range queue {
 		seat := &r.seats[mi&(ModelsMax-1)]
 		if r.known > seat.room || seat.rebuild {
 			taken = k
 			break
 		}
-		t.fed += int64(r.known - seat.kv)
-		t.context += int64(seat.kv)
-		t.waitNs += now - seat.since
+		known += int64(r.known)
+		context += int64(seat.kv)
+		since += seat.since
 		row := &rows[k]
 		row.set(r, seat, r.known-seat.kv)
 		row.Head = true
 		if seat.returned {
-			t.returned++
+			returned++
 		}
 		seat.state, seat.returned = seatRunning, false
 	}
 	m.rows = m.rows[:n+taken]
-	m.tally = t
+	m.fed += known - context
+	m.context += context
+	m.waitNs += now*Time(taken) - since
+	m.returned += returned
 	return next + taken
 }
 

@@ -42,7 +42,7 @@ type Request struct {
 
 type slot struct {
 	first    core.Time // commit; -1: none yet
-	last     core.Time
+	last     core.Time // the latest; -1: none yet
 	arrival  core.Time
 	admitted core.Time
 	id       uint64
@@ -169,36 +169,43 @@ func (m *Meter) admit(node int, now core.Time, a *core.Admit) {
 	if arrival < 0 {
 		arrival = now
 	}
-	*s = slot{id: a.ID, arrival: arrival, admitted: now, first: -1, warmup: !m.opened}
+	*s = slot{id: a.ID, arrival: arrival, admitted: now, first: -1, last: -1, warmup: !m.opened}
 	if s.warmup {
 		m.warmups++
 	}
 }
 
 func (m *Meter) tokens(node int, now core.Time, tokens []core.Token) {
-	counting := m.counting()
 	m.total += uint64(len(tokens))
 	m.lastToken = now
-	if counting {
-		m.committed += uint64(len(tokens))
+	for len(tokens) > 0 { // the tokens of a launch, and so of a model, stand together
+		model, n := tokens[0].Model, 1
+		for n < len(tokens) && tokens[n].Model == model {
+			n++
+		}
+		m.tokensBy(model, node, now, tokens[:n])
+		tokens = tokens[n:]
 	}
-	last := int32(len(m.models) - 1)
-	var byModel [core.ModelsMax]uint64
+}
+
+func (m *Meter) tokensBy(model int32, node int, now core.Time, tokens []core.Token) {
+	if m.counting() {
+		m.committed += uint64(len(tokens))
+		m.models[model].committed += uint64(len(tokens))
+	}
+	byLast := int32(0)
+	if int(model) == len(m.models)-1 {
+		byLast = 1
+	}
 	// Requests that go on together share their time between commits: a run is added at once.
 	gap, run := core.Time(0), int64(0)
 	for i := range tokens {
-		t := &tokens[i]
-		byModel[t.Model&(core.ModelsMax-1)]++
-		s := m.slot(node, t.Slot)
+		s := m.slot(node, tokens[i].Slot)
 		s.tokens++
-		byLast := int32(0)
-		if t.Model == last {
-			byLast = 1
-		}
 		s.byLast += byLast
 		since := s.last
 		s.last = now
-		if s.first < 0 {
+		if since < 0 {
 			s.first = now
 			continue
 		}
@@ -212,11 +219,6 @@ func (m *Meter) tokens(node int, now core.Time, tokens []core.Token) {
 		run++
 	}
 	m.addGaps(gap, run)
-	if counting {
-		for i := range m.models {
-			m.models[i].committed += byModel[i]
-		}
-	}
 }
 
 func (m *Meter) addGaps(gap core.Time, n int64) {
@@ -251,7 +253,7 @@ func (m *Meter) leave(node int, now core.Time, l *core.Leave) {
 	delete(m.byID, l.ID)
 	s := &m.slots[l.Slot]
 	if s.id != l.ID || s.admitted < 0 { // cancelled while it waited for admission
-		s = &slot{id: l.ID, arrival: -1, admitted: -1, first: -1, warmup: !m.opened}
+		s = &slot{id: l.ID, arrival: -1, admitted: -1, first: -1, last: -1, warmup: !m.opened}
 	}
 	if s.warmup {
 		m.left++

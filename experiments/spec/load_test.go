@@ -408,3 +408,27 @@ func TestExtendsProblems(t *testing.T) {
 		t.Errorf("circle of two: %v", err)
 	}
 }
+
+// TestDeviceProblems: each fault is told once and brings no other with it.
+func TestDeviceProblems(t *testing.T) {
+	shared := strings.Replace(good, `step = "6.0ms" }`,
+		`step = "6.0ms" }, kv = { device = "gpu", shape = "Qwen3-0.6B" }`, 1)
+	const memory = "[[devices]]\nname = \"gpu\"\nmemory = \"80GiB\"\n"
+	tests := []struct{ name, text, want string }{
+		{"no fault", shared + memory, ""},
+		{"a fault elsewhere", strings.Replace(shared, "p = 0.35", "p = 3.5", 1) + memory,
+			"9: router.p = 3.5, want a number of 0 to 1"},
+		{"no such device", shared, "3: models"},
+		{"two of one name", shared + memory + memory,
+			`23: devices[1].name = "gpu", want a name that no other device has`},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			got := problemsOf(t, test.text)
+			if all := strings.Join(got, "\n"); !strings.HasPrefix(all, test.want) || len(got) > 1 ||
+				len(got) > 0 && test.want == "" {
+				t.Errorf("problems %q, want %q", got, test.want)
+			}
+		})
+	}
+}

@@ -113,6 +113,10 @@ func (l *loader) pages(s *section, p *Point) {
 			d.wrong("name", "want a device that some models[].kv.device names")
 			continue
 		}
+		if _, twice := planned[name]; twice {
+			d.wrong("name", "want a name that no other device has")
+		}
+		planned[name] = 0
 		if len(l.problems) > 0 {
 			continue // sizes may be missing
 		}
