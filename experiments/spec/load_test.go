@@ -432,3 +432,24 @@ func TestDeviceProblems(t *testing.T) {
 		})
 	}
 }
+
+// TestLinkProblems: no link is dropped silently.
+func TestLinkProblems(t *testing.T) {
+	two := strings.Replace(good, `{ name = "LLM",`, `{ name = "LLM", node = 1,`, 1)
+	link := func(ends string) string { return "[[links]]\nbetween = " + ends + "\nlatency = \"9us\"\n" }
+	tests := []struct{ name, links, want string }{
+		{"one", link("[0, 1]"), ""},
+		{"the other way too", link("[0, 1]") + link("[1, 0]"),
+			"23: links[1].between = [1, 0], want one link between two nodes, which works in both directions"},
+		{"to nowhere", link("[0, 1]") + link("[0, 7]"),
+			"23: links[1].between = [0, 7], want nodes of models[].node, which go up to 1"},
+		{"to itself", link("[0, 1]") + link("[1, 1]"), "23: links[1].between = [1, 1], want two different nodes"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			if got := strings.Join(problemsOf(t, two+test.links), "\n"); got != test.want {
+				t.Errorf("problems %q, want %q", got, test.want)
+			}
+		})
+	}
+}

@@ -144,6 +144,10 @@ func (l *loader) pages(s *section, p *Point) {
 // links reads the paths between nodes: one for every pair that has models.
 func (l *loader) links(s *section, p *Point) {
 	p.Links = make(map[[2]int]latency.Link)
+	nodes := 1
+	for _, m := range p.Models {
+		nodes = max(nodes, m.Node+1)
+	}
 	for _, link := range s.subs("links") {
 		ends := link.wholes("between", 0, core.ModelsMax-1)
 		latencyNs := link.duration("latency", 1, 1)
@@ -156,15 +160,16 @@ func (l *loader) links(s *section, p *Point) {
 			link.wrong("between", "want two different nodes")
 			continue
 		}
+		if _, twice := p.Links[[2]int{ends[0], ends[1]}]; twice {
+			link.wrong("between", "want one link between two nodes, which works in both directions")
+		} else if max(ends[0], ends[1]) >= nodes {
+			link.wrong("between", "want nodes of models[].node, which go up to %d", nodes-1)
+		}
 		made, err := latency.NewLink(latencyNs, bandwidth)
 		if err != nil {
 			link.wrong("latency", "%v", err)
 		}
 		p.Links[[2]int{ends[0], ends[1]}], p.Links[[2]int{ends[1], ends[0]}] = made, made
-	}
-	nodes := 1
-	for _, m := range p.Models {
-		nodes = max(nodes, m.Node+1)
 	}
 	for a := range nodes {
 		for b := range a {
