@@ -183,7 +183,8 @@ func (s *Scheduler) checkTokens() error {
 			continue
 		}
 		if r.Position < 0 || r.prompt() != s.details[slot].prompt || r.known > r.limit {
-			return fmt.Errorf("I8: slot %d knows %d tokens, want %d to %d", slot, r.known, s.details[slot].prompt, r.limit)
+			return fmt.Errorf("I8: slot %d knows %d tokens, want %d to %d",
+				slot, r.known, s.details[slot].prompt, r.limit)
 		}
 		for m := range s.models {
 			seat := s.seat(int32(slot), m)
