@@ -109,6 +109,10 @@ func warnings(p *spec.Point, s *meter.Summary, r *sim.Result, t *tally, note str
 			out = append(out, w)
 		}
 	}
+	if p.ContextNeed > p.ContextMax {
+		out = append(out, fmt.Sprintf("requests of up to %d tokens meet scheduler.context_max = %d: longer answers"+
+			" are cut, longer prompts refused", p.ContextNeed, p.ContextMax))
+	}
 	if s.ClosedNs == s.OpenedNs {
 		out = append(out, "nothing was measured: fewer requests left than warmup_requests, or no token was"+
 			" committed")

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -476,5 +477,20 @@ func TestUntil(t *testing.T) {
 	// 98.956913 tok/s at N = 2 and B = (1, 1), by the chain; the spread of one run of 100 s is about 2 %.
 	if math.Abs(tokens/100/98.956913-1) > 0.1 {
 		t.Errorf("%v tokens in 100 s, want about 9896", tokens)
+	}
+}
+
+// TestContextMax: answers of 30 tokens after prompts that leave room for 10 are cut, and a warning says so.
+func TestContextMax(t *testing.T) {
+	for contextMax, want := range map[int]float64{60: 30, 20: 10} {
+		s := parse(t, fmt.Sprintf("%s[scheduler]\ncontext_max = %d\n", undrawn, contextMax))
+		summary := mustRun(t, s, Options{Out: t.TempDir()}).Summary
+		row := &summary.Rows[0]
+		tokens, _ := summary.Value(row, "tokens_total")
+		warned := strings.Contains(strings.Join(row.Warnings, "\n"), "meet scheduler.context_max = 20")
+		if tokens != want*40*3 || warned != (contextMax == 20) {
+			t.Errorf("context_max %d: %v tokens, want %v a request; warnings %q", contextMax, tokens, want,
+				row.Warnings)
+		}
 	}
 }

@@ -96,6 +96,9 @@ type Point struct {
 	PageTokens int
 	Budget     int
 	ContextMax int
+	// ContextNeed is what the longest request of the workload may take; above ContextMax, the answers of
+	// some are cut or they are refused.
+	ContextNeed int
 
 	Workload Workload
 }
@@ -304,6 +307,7 @@ func (l *loader) scheduler(s *section, p *Point) {
 	if p.Budget > 0 && p.Budget < 2*p.PageTokens {
 		s.wrong("token_budget", "want 0 or at least 2 pages = %d", 2*p.PageTokens)
 	}
+	p.ContextNeed = p.ContextMax
 	p.ContextMax = int(s.whole("context_max", int64(p.ContextMax), 2, tokensMax))
 	s.done()
 }
