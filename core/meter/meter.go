@@ -35,6 +35,9 @@ type Request struct {
 	Tokens   int32
 	ByLast   int32 // of those, by the last model
 	Dropped  int32
+	// Model is Leave.Model: whose pool can never hold it (PoolTooSmall), otherwise where it was;
+	// -1: nowhere.
+	Model    int
 	Outcome  core.Outcome
 	Reason   core.Reason
 	InWarmup bool
@@ -74,6 +77,10 @@ type Meter struct {
 	warmups   uint64 // requests admitted, or refused, before the window opened
 	ttft      quantile.Sample
 	gap       quantile.Sample
+	run       struct {
+		gap core.Time
+		n   int64
+	} // of equal gaps, not yet in gap
 	perToken  quantile.Sample
 	latency   quantile.Sample
 	admission quantile.Sample
@@ -197,8 +204,6 @@ func (m *Meter) tokensBy(model int32, node int, now core.Time, tokens []core.Tok
 	if int(model) == len(m.models)-1 {
 		byLast = 1
 	}
-	// Requests that go on together share their time between commits: a run is added at once.
-	gap, run := core.Time(0), int64(0)
 	for i := range tokens {
 		s := m.slot(node, tokens[i].Slot)
 		s.tokens++
@@ -212,19 +217,24 @@ func (m *Meter) tokensBy(model int32, node int, now core.Time, tokens []core.Tok
 		if s.warmup {
 			continue
 		}
-		if now-since != gap {
-			m.addGaps(gap, run)
-			gap, run = now-since, 0
+		if now-since != m.run.gap {
+			m.flushGaps()
+			m.run.gap = now - since
 		}
-		run++
+		m.run.n++
 	}
-	m.addGaps(gap, run)
+	if !m.counting() {
+		m.run.n = 0
+	}
 }
 
-func (m *Meter) addGaps(gap core.Time, n int64) {
-	if n > 0 && m.counting() {
-		m.gap.AddN(gap, n)
+// flushGaps adds the run of equal times between commits that is being counted: requests that go
+// on together, step after step, share theirs.
+func (m *Meter) flushGaps() {
+	if m.run.n > 0 && m.counting() {
+		m.gap.AddN(m.run.gap, m.run.n)
 	}
+	m.run.n = 0
 }
 
 func (m *Meter) launch(now core.Time, l *core.Launch) {
@@ -263,7 +273,7 @@ func (m *Meter) leave(node int, now core.Time, l *core.Leave) {
 	}
 	if m.c.OnRequest != nil {
 		r := Request{ID: s.id, Arrival: s.arrival, Admitted: s.admitted, First: s.first, Left: now,
-			Tokens: s.tokens, ByLast: s.byLast, Dropped: l.Dropped,
+			Tokens: s.tokens, ByLast: s.byLast, Dropped: l.Dropped, Model: l.Model,
 			Outcome: l.Outcome, Reason: l.Reason, InWarmup: s.warmup}
 		m.report(&r)
 	}
@@ -282,7 +292,7 @@ func (m *Meter) refused(now core.Time, l *core.Leave) {
 		m.warmups++
 	}
 	m.report(&Request{ID: l.ID, Arrival: -1, Admitted: -1, First: -1, Left: now,
-		Outcome: l.Outcome, Reason: l.Reason, InWarmup: !m.opened})
+		Model: l.Model, Outcome: l.Outcome, Reason: l.Reason, InWarmup: !m.opened})
 }
 
 func (m *Meter) report(r *Request) {
@@ -337,6 +347,7 @@ func (m *Meter) Close(now core.Time) {
 			p.busy += now - max(p.since, m.openedAt)
 		}
 	}
+	m.flushGaps()
 	m.closed = true
 	m.closedAt = now
 }
