@@ -235,20 +235,26 @@ func TestAfterTheLastToken(t *testing.T) {
 func TestOutcomes(t *testing.T) {
 	refused := core.Leave{ID: 77, Slot: -1, Outcome: core.Rejected, Reason: core.Full}
 	var requests []meter.Request
-	m := meter.New(meter.Config{Models: 1, Slots: 8, WarmupRequests: 1,
+	tooBig := core.Leave{
+		ID: 78, Slot: -1, Model: 2, Outcome: core.Rejected, Reason: core.PoolTooSmall,
+	}
+	m := meter.New(meter.Config{Models: 3, Slots: 8, WarmupRequests: 1,
 		OnRequest: func(r *meter.Request) { requests = append(requests, *r) }})
 	r := turns{m}
 	r.at(0, nil, core.Actions{Leaves: leaves(refused), Admits: admits(admit(1, 0))})
 	r.at(1, nil, core.Actions{Leaves: leaves(left(1, core.CancelledOutcome)), Admits: admits(admit(2, 0))})
-	r.at(2, nil, core.Actions{Leaves: leaves(refused, left(2, core.Failed))})
+	r.at(2, nil, core.Actions{Leaves: leaves(refused, tooBig, left(2, core.Failed))})
 	// Request 0 is cancelled while it waits for admission, in a slot that nobody has had.
 	r.at(3, nil, core.Actions{Leaves: leaves(left(0, core.CancelledOutcome))})
 	s := m.Summary()
-	if s.Warmups != 2 || s.Rejected != 1 || s.Failed != 1 || s.Cancelled != 1 || s.Finished != 0 {
-		t.Errorf("%+v, want 2 warm-ups, 1 rejected, 1 failed, 1 cancelled", s)
+	if s.Warmups != 2 || s.Rejected != 2 || s.Failed != 1 || s.Cancelled != 1 || s.Finished != 0 {
+		t.Errorf("%+v, want 2 warm-ups, 2 rejected, 1 failed, 1 cancelled", s)
 	}
 	if s.Admission.Count != 1 || s.Admission.Mean != 1e6 {
 		t.Errorf("waits for admission %+v, want that of request 2 only: 1 ms", s.Admission)
+	}
+	if r := requests[3]; r.ID != 78 || r.Model != 2 || r.Reason != core.PoolTooSmall {
+		t.Errorf("request 78: %+v, want it refused for the pool of model 2", r)
 	}
 	if last := requests[len(requests)-1]; last.Admitted != -1 || last.Arrival != -1 || last.Left != 3*ms {
 		t.Errorf("request 0: %+v, want it never admitted", last)

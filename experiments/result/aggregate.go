@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
+	"strings"
 
 	"tokenrouter/core/meter/quantile"
 )
@@ -38,14 +40,39 @@ func Aggregate(metrics []Metric, rows []Row) (Row, error) {
 			return Row{}, err
 		}
 	}
+	out.Warnings = mergeWarnings(rows)
+	return out, nil
+}
+
+// mergeWarnings lists the warnings of some rows, each once. Those that differ only in the count with which
+// they begin become one, with the sum.
+func mergeWarnings(rows []Row) []string {
+	var order []string
+	counts := make(map[string]int)
 	for _, r := range rows {
 		for _, w := range r.Warnings {
-			if !slices.Contains(out.Warnings, w) {
-				out.Warnings = append(out.Warnings, w)
+			n, text := leadingCount(w)
+			if _, known := counts[text]; !known {
+				order = append(order, text)
 			}
+			counts[text] += n
 		}
 	}
-	return out, nil
+	for i, text := range order {
+		if n := counts[text]; n > 0 {
+			order[i] = strconv.Itoa(n) + text
+		}
+	}
+	return order
+}
+
+// leadingCount splits "3 requests were refused" into 3 and " requests were refused"; n is 0 without a count.
+func leadingCount(warning string) (n int, text string) {
+	digits, _, _ := strings.Cut(warning, " ")
+	if n, err := strconv.Atoi(digits); err == nil && n > 0 {
+		return n, warning[len(digits):]
+	}
+	return 0, warning
 }
 
 // combine gives the value over replicates and half the width of its interval. The ratio estimator takes the

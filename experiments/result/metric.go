@@ -66,8 +66,8 @@ var general = slices.Concat(
 	[]Metric{
 		{Name: "window_s", Unit: "s", Total: true,
 			Definition: "length of the window of measurement: it opens when warmup_requests have left and" +
-				" closes when" +
-				" the last request is admitted (steady), or with the last token"},
+				" closes when the last request is admitted (steady), else with the last token; at until if" +
+				" that comes first"},
 		{Name: "served_s", Unit: "s", Total: true, Definition: "sum of the end-to-end latencies of finished" +
 			" requests"},
 		count("tokens", "tokens committed in the window"),
@@ -76,7 +76,7 @@ var general = slices.Concat(
 		count("requests_rejected", "requests refused, in the window"),
 		count("requests_cancelled", "requests cancelled, admitted in the window"),
 		count("requests_failed", "requests failed, admitted in the window"),
-		count("requests_warmup", "requests left out because they were admitted before the window"),
+		count("requests_warmup", "requests left out because they were admitted, or refused, before the window"),
 		count("requests_open", "requests in flight when the time was over"),
 		count("drafts_dropped", "drafts that another model made again, in the whole run"),
 		count("handoffs", "moves from model to model, in the whole run"),

@@ -24,6 +24,7 @@ type RequestRow struct {
 	Dropped    int32  `parquet:"drafts_dropped"`
 	Outcome    string `parquet:"outcome,dict"`
 	Reason     string `parquet:"reason,dict"`
+	RefusedBy  string `parquet:"refused_by,dict"` // the model whose KV pool can never hold it; "" for none
 	Warmup     bool   `parquet:"warmup"`
 }
 

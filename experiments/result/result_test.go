@@ -232,6 +232,19 @@ func TestLabels(t *testing.T) {
 	}
 }
 
+// TestMergeWarnings: seeds that differ in the leading count only share a line, with the sum.
+func TestMergeWarnings(t *testing.T) {
+	rows := []Row{
+		{Warnings: []string{"tails: p99", "12 launches were late", "3 launches of 7"}},
+		{Warnings: []string{"30 launches were late", "tails: p99", "3rd of all"}},
+		{Warnings: nil},
+	}
+	want := []string{"tails: p99", "42 launches were late", "3 launches of 7", "3rd of all"}
+	if diff := cmp.Diff(want, mergeWarnings(rows)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
 // TestRequestFile writes more rows than a batch and reads them back; a cut file is refused.
 func TestRequestFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), RequestsFile)

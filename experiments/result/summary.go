@@ -48,8 +48,10 @@ type Row struct {
 	Replicates  int     // how many values are behind the row
 	// Values are by Summary.Metrics; NaN means that there was nothing to measure. Half are the half-widths of
 	// the confidence intervals, NaN where there is none; nil in the row of one replicate.
-	Values   []float64
-	Half     []float64
+	Values []float64
+	Half   []float64
+	// Warnings say what a reader of the row must know. A number at the start of one counts what it speaks of:
+	// over replicates these are added.
 	Warnings []string
 }
 

@@ -79,7 +79,7 @@ func (r *runner) simulate(ctx context.Context, j job) (err error) {
 	if err != nil {
 		return err
 	}
-	counts := tally{refused: make(map[core.Reason]int)}
+	counts := tally{refused: make(map[refusal]int)}
 	var requests *result.RequestWriter
 	if r.spec.Requests {
 		working := r.requestsPath(j) + ".part"
@@ -141,8 +141,8 @@ func (r *runner) publish(j job, working string) error {
 }
 
 func (t *tally) note(m *meter.Request) {
-	if m.Outcome == core.Rejected {
-		t.refused[m.Reason]++
+	if r, ok := refusalOf(m); ok {
+		t.refused[r]++
 	}
 	if m.Outcome == core.Finished && !m.InWarmup && m.First >= 0 {
 		t.servedNs += m.Left - m.Arrival
@@ -157,11 +157,15 @@ func requestRow(j job, seed uint64, m *meter.Request) result.RequestRow {
 		}
 		return &ns
 	}
+	refusedBy := ""
+	if r, ok := refusalOf(m); ok && r.model >= 0 {
+		refusedBy = j.point.Models[r.model].Name
+	}
 	return result.RequestRow{
 		Point: j.point.Key, Replicate: int32(j.replicate), Seed: seed, ID: m.ID,
 		ArrivalNs: known(m.Arrival), AdmittedNs: known(m.Admitted), FirstNs: known(m.First), LeftNs: m.Left,
 		Tokens: m.Tokens, ByLast: m.ByLast, Dropped: m.Dropped,
-		Outcome: m.Outcome.String(), Reason: m.Reason.String(), Warmup: m.InWarmup,
+		Outcome: m.Outcome.String(), Reason: m.Reason.String(), RefusedBy: refusedBy, Warmup: m.InWarmup,
 	}
 }
 

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -18,7 +19,34 @@ import (
 type tally struct {
 	servedNs int64 // sum of the latencies of finished requests of the window
 	tokens   int64 // of those requests
-	refused  map[core.Reason]int
+	refused  map[refusal]int
+}
+
+// refusal is why requests were refused. Model is whose pool can not hold them, -1 where it is not for a pool.
+type refusal struct {
+	reason core.Reason
+	model  int
+}
+
+// refusalOf is why a request was refused; ok is false if it was not.
+func refusalOf(m *meter.Request) (r refusal, ok bool) {
+	if m.Outcome != core.Rejected {
+		return refusal{}, false
+	}
+	r = refusal{m.Reason, -1}
+	if m.Reason == core.PoolTooSmall {
+		r.model = m.Model
+	}
+	return r, true
+}
+
+// warning words it of n requests.
+func (r refusal) warning(n int, models []spec.Model) string {
+	text := fmt.Sprintf("%d requests were refused: %v", n, r.reason)
+	if r.model >= 0 {
+		text += fmt.Sprintf(" (model %s)", models[r.model].Name)
+	}
+	return text
 }
 
 // values are the metrics of a job by name. A metric that is absent was not there to be measured.
@@ -118,15 +146,29 @@ func warnings(p *spec.Point, s *meter.Summary, r *sim.Result, t *tally, note str
 			" committed")
 	}
 	if n := total(r.Counters).Unstalled; n > 0 {
-		out = append(out, fmt.Sprintf("%d launches that the policy did not want, or the run would have stalled", n))
+		out = append(out, outOfTurn(p, n))
 	}
-	for _, reason := range slices.Sorted(maps.Keys(t.refused)) {
-		out = append(out, fmt.Sprintf("%d requests were refused: %v", t.refused[reason], reason))
+	inOrder := func(a, b refusal) int {
+		return cmp.Or(cmp.Compare(a.reason, b.reason), cmp.Compare(a.model, b.model))
+	}
+	for _, r := range slices.SortedFunc(maps.Keys(t.refused), inOrder) {
+		out = append(out, r.warning(t.refused[r], p.Models))
 	}
 	if names := thinTails(s); len(names) > 0 {
 		out = append(out, "tails that rest on fewer than 10 values beyond them: "+strings.Join(names, ", "))
 	}
 	return out
+}
+
+// outOfTurn words the n launches by which the core kept a run going: nothing was running, and the policy or
+// the pages held back whatever waited. With thresholds that a spec may have, only short pages lead there.
+func outOfTurn(p *spec.Point, n uint64) string {
+	if p.Admission == core.Optimistic {
+		return fmt.Sprintf("%d launches were started out of turn to keep requests going: KV pages ran short, and"+
+			" nothing else could run", n)
+	}
+	return fmt.Sprintf("%d launches were started out of turn to keep requests going: policy %s held all that"+
+		" waited, and nothing was running", n, p.Policy.Kind)
 }
 
 // thinTails names the percentiles that too few values are behind.

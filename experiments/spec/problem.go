@@ -58,12 +58,18 @@ func (p Problems) Unwrap() []error {
 	return out
 }
 
-// sorted puts problems in order and leaves one of equals.
+// sorted puts problems in order and leaves one of equals, which points of a sweep make.
 func (p Problems) sorted() Problems {
+	seen := make(map[Problem]bool)
+	p = slices.DeleteFunc(p, func(q Problem) bool {
+		again := seen[q]
+		seen[q] = true
+		return again
+	})
 	slices.SortStableFunc(p, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Key, b.Key))
 	})
-	return slices.Compact(p)
+	return p
 }
 
 // nearest returns the known name closest to name, or "" when none is close.
