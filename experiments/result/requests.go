@@ -29,7 +29,7 @@ type RequestRow struct {
 }
 
 // rowBatch is how many rows are in memory at a time.
-const rowBatch = 4096
+const rowBatch = 1024
 
 // RequestWriter writes requests as a stream.
 type RequestWriter struct {
@@ -40,8 +40,9 @@ type RequestWriter struct {
 	err    error
 }
 
-// rowGroup is the number of rows that the writer holds before it writes them out.
-const rowGroup = 1 << 16
+// rowGroup is the number of rows that the writer holds, encoded, before it writes them out: a larger one
+// takes more memory, and many small ones a larger file.
+const rowGroup = 1 << 14
 
 // NewRequestWriter makes a file; Close finishes it.
 func NewRequestWriter(path string) (*RequestWriter, error) {

@@ -1,6 +1,7 @@
 package result
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 	"os"
@@ -9,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/parquet-go/parquet-go"
 )
 
 // sample is a summary of two points, N = 2 and 3, in two replicates each.
@@ -245,7 +247,7 @@ func TestMergeWarnings(t *testing.T) {
 	}
 }
 
-// TestRequestFile writes more rows than a batch and reads them back; a cut file is refused.
+// TestRequestFile writes more rows than a row group and reads them back; a cut file is refused.
 func TestRequestFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), RequestsFile)
 	w, err := NewRequestWriter(path)
@@ -261,7 +263,7 @@ func TestRequestFile(t *testing.T) {
 		}
 		return r
 	}
-	const count = 2*rowBatch + 5
+	const count = rowGroup + rowBatch + 5
 	for i := range count {
 		w.Add(row(i))
 	}
@@ -282,6 +284,13 @@ func TestRequestFile(t *testing.T) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
+	}
+	file, err := parquet.OpenFile(bytes.NewReader(text), int64(len(text)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if groups := file.RowGroups(); len(groups) != 2 || groups[0].NumRows() != rowGroup {
+		t.Errorf("%d row groups, the first of %d rows; want 2 and %d", len(groups), groups[0].NumRows(), rowGroup)
 	}
 	if err := os.WriteFile(path, text[:len(text)/2], 0o600); err != nil {
 		t.Fatal(err)
