@@ -21,7 +21,8 @@ var Keys = []Key{
 	{"name", "name", "any spec", "folder of the results: small letters, digits and hyphens"},
 	{"title", "string", "any spec", "title of results and figures; default: the name"},
 	{"seed", "integer >= 0", "any spec", "governs all randomness; default 0"},
-	{"replicates", "integer >= 1", "any spec", "independent worlds a point; default 1"},
+	{"replicates", "integer >= 1", "any spec",
+		"independent worlds a point; default 1, the only number where nothing is random"},
 	{"common_random_numbers", "boolean", "any spec",
 		"all points of a replicate meet the same world; default true"},
 

@@ -237,6 +237,7 @@ func (l *loader) build() {
 		p.Index, p.Values, p.Key = i, c.values, keyOf(c.values)
 		l.spec.Points = append(l.spec.Points, p)
 	}
+	l.checkReplicates(top)
 	l.views(top)
 	for _, key := range []string{"models", "devices", "links", "router", "workload", "policy", "scheduler"} {
 		top.get(key)
