@@ -145,10 +145,31 @@ func TestCompletion(t *testing.T) {
 			t.Errorf("%s: no %q in the script", shell, marks[shell])
 		}
 	}
-	if out := mustRun(t, "__complete", "run", ""); !strings.HasPrefix(out, "toml\n:8\n") {
-		t.Errorf("completing a spec gives %q, want files that end in toml", out)
-	}
-	if out := mustRun(t, "__complete", "pre"); !strings.HasPrefix(out, "predict\t") {
-		t.Errorf("completing pre gives %q, want predict", out)
+}
+
+// TestComplete: what a shell offers, and behind the colon what it may add: 4 no files, 8 files by ending,
+// 16 folders, 0 any file.
+func TestComplete(t *testing.T) {
+	for words, want := range map[string]string{
+		"run ":                      "toml\n:8\n",
+		"run --backend ":            "sim\n:4\n",
+		"run --out ":                ":16\n",
+		"run --merge ":              ":16\n",
+		"run --shard ":              ":4\n",
+		"run --workers ":            ":4\n",
+		"predict --latency ":        ":4\n",
+		"predict -n ":               ":4\n",
+		"plot ":                     ":16\n",
+		"trace replay ":             ":0\n",
+		"trace perfetto log --out ": ":0\n",
+		"version ":                  ":4\n",
+		"help pre":                  "run\npredict\n",
+		"completion z":              "zsh\n:4\n",
+		"pre":                       "predict\t",
+	} {
+		args := append([]string{"__complete"}, strings.Split(words, " ")...)
+		if out := mustRun(t, args...); !strings.HasPrefix(out, want) {
+			t.Errorf("completing %q gives %q, want %q", words, out, want)
+		}
 	}
 }

@@ -141,26 +141,12 @@ func comparedRow(s *result.Summary, r *result.Row, metric string) compared {
 		if reference.Metric != metric {
 			continue
 		}
-		if value, ok := referenceAt(reference, r); ok {
+		if value, ok := reference.At(r); ok {
 			c.Measured = append(c.Measured, measured{reference.Name, value,
 				known(simulated/value - 1), known(predicted/value - 1)})
 		}
 	}
 	return c
-}
-
-// referenceAt is the value of a reference at the place of a row.
-func referenceAt(reference *result.Reference, r *result.Row) (float64, bool) {
-	for _, p := range reference.Points {
-		matches := true
-		for axis, text := range p.At {
-			matches = matches && r.Text(axis) == text
-		}
-		if matches {
-			return p.Value, true
-		}
-	}
-	return 0, false
 }
 
 // groupOf names the place of a row without its thresholds.
@@ -394,5 +380,5 @@ func orDash(set []int) string {
 	if set == nil {
 		return "-"
 	}
-	return joinInts(set)
+	return result.JoinInts(set)
 }

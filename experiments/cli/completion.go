@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // specFiles completes the name of a spec.
@@ -14,6 +15,22 @@ func specFiles(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirec
 // folders completes the name of a folder.
 func folders(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	return nil, cobra.ShellCompDirectiveFilterDirs
+}
+
+// completeFlag lets a shell complete the value of a flag, which the command has.
+func completeFlag(c *cobra.Command, flag string, values cobra.CompletionFunc) {
+	if err := c.RegisterFlagCompletionFunc(flag, values); err != nil {
+		panic("cli: " + err.Error())
+	}
+}
+
+// completeNumbers keeps a shell from offering files for flags of numbers and other checked values.
+func completeNumbers(c *cobra.Command) {
+	c.Flags().VisitAll(func(f *pflag.Flag) {
+		if _, done := c.GetFlagCompletionFunc(f.Name); !done && f.Value.Type() != "string" {
+			completeFlag(c, f.Name, cobra.NoFileCompletions)
+		}
+	})
 }
 
 var shells = []string{"bash", "zsh", "fish", "powershell"}

@@ -83,6 +83,7 @@ func newPredict() *cobra.Command {
 	flags.Var(&f.thresholds, "thresholds", "one set only, a threshold a model, such as 1,5")
 	flags.Var(&f.fix, "fix", "hold some thresholds and search the others, such as 1,_")
 	flags.BoolVar(&f.json, "json", false, "print one JSON document")
+	completeNumbers(c)
 	return c
 }
 

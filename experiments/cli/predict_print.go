@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"tokenrouter/core/chain"
+	"tokenrouter/experiments/result"
 )
 
 // prediction is the answer to one question.
@@ -125,7 +126,7 @@ func (p prediction) warn(w io.Writer) {
 		first := several[0]
 		fmt.Fprintf(w, "note: N = %d with thresholds %s settles in one of %d separate patterns, and %d other sets"+
 			" in several too; figures are means by their chances\n", first.Concurrency,
-			joinInts(first.Thresholds), len(first.Classes), len(several)-1)
+			result.JoinInts(first.Thresholds), len(first.Classes), len(several)-1)
 	}
 }
 
@@ -146,7 +147,8 @@ func (p prediction) print(w io.Writer) error {
 		if p.searched && i == p.best {
 			mark, note = "*", "best"
 		}
-		t.row(mark, joinInts(s.Thresholds), fmt.Sprintf("%.4f", s.ThroughputTokS), strconv.Itoa(s.States), note)
+		t.row(mark, result.JoinInts(s.Thresholds), fmt.Sprintf("%.4f", s.ThroughputTokS),
+			strconv.Itoa(s.States), note)
 	}
 	system := ""
 	if p.system != "" {
@@ -159,7 +161,7 @@ func (p prediction) print(w io.Writer) error {
 	if hidden := len(p.solutions) - rowsMax; hidden > 0 {
 		fmt.Fprintf(w, "%d more sets are left out here; --json lists all\n", hidden)
 	}
-	fmt.Fprintf(w, "\nThresholds %s:\n", joinInts(best.Thresholds))
+	fmt.Fprintf(w, "\nThresholds %s:\n", result.JoinInts(best.Thresholds))
 	if err := figuresOf(best).write(w); err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"tokenrouter/experiments/result"
 	"tokenrouter/experiments/run"
 	"tokenrouter/experiments/spec"
 )
@@ -62,7 +63,8 @@ func (f *predictFlags) fromSpec(path string) ([]question, error) {
 	case len(concurrencies) == 0:
 		return nil, badInput(fmt.Errorf("spec %s: the throughput model does not describe it: %s", path, reason))
 	case len(questions) == 0:
-		return nil, misuse("-n = %d, want a concurrency that %s has: %s", f.n.of, path, joinInts(concurrencies))
+		return nil, misuse("-n = %d, want a concurrency that %s has: %s", f.n.of, path,
+			result.JoinInts(concurrencies))
 	}
 	return questions, nil
 }

@@ -7,6 +7,8 @@ import (
 	"math"
 	"strings"
 	"testing"
+
+	"tokenrouter/experiments/result"
 )
 
 var r2r = []string{"--p", "0.35", "--latency", "6.0ms,27.9ms"}
@@ -57,7 +59,7 @@ func TestPredictJSON(t *testing.T) {
 			if got.Concurrency != c.n || got.QuantumMs != c.quanta || got.Rounding != nil {
 				t.Errorf("got N %d, quantum %v, rounding %v", got.Concurrency, got.QuantumMs, got.Rounding)
 			}
-			if joinInts(got.Best.Thresholds) != joinInts(c.best) {
+			if result.JoinInts(got.Best.Thresholds) != result.JoinInts(c.best) {
 				t.Errorf("best %v, want %v", got.Best.Thresholds, c.best)
 			}
 			if math.Abs(got.Best.ThroughputTokS-c.tokS) > 2e-6 {
@@ -82,7 +84,7 @@ func checkPoints(t *testing.T, got predictionJSON) {
 		if !p.Feasible || p.ThroughputTokS > got.Best.ThroughputTokS {
 			t.Errorf("point %+v beside the best %+v", p, got.Best)
 		}
-		found = found || joinInts(p.Thresholds) == joinInts(got.Best.Thresholds)
+		found = found || result.JoinInts(p.Thresholds) == result.JoinInts(got.Best.Thresholds)
 	}
 	if !found {
 		t.Errorf("best %v is not among the points", got.Best.Thresholds)

@@ -9,6 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"tokenrouter/experiments/spec"
 )
 
 // Exit codes of Main.
@@ -104,6 +106,8 @@ func newHelp() *cobra.Command {
 		Use:     "help [command]",
 		Short:   "Show a command's flags and examples",
 		Example: "  tokenrouter help predict",
+
+		ValidArgsFunction: cobra.FixedCompletions(commandNames(), cobra.ShellCompDirectiveNoFileComp),
 		RunE: func(c *cobra.Command, args []string) error {
 			target, rest, err := c.Root().Find(args)
 			if err != nil || len(rest) > 0 {
@@ -116,7 +120,7 @@ func newHelp() *cobra.Command {
 }
 
 func noCommand(given string) error {
-	if near := nearest(given, commandNames()); near != "" {
+	if near := spec.Nearest(given, commandNames()); near != "" {
 		return misuse("no command %q, did you mean %s?", given, near)
 	}
 	return misuse("no command %q, want one of %s", given, strings.Join(commandNames(), ", "))
@@ -144,7 +148,7 @@ func flagError(c *cobra.Command, err error) error {
 		}
 		var known []string
 		c.Flags().VisitAll(func(f *pflag.Flag) { known = append(known, "--"+f.Name) })
-		if near := nearest(given, known); near != "" {
+		if near := spec.Nearest(given, known); near != "" {
 			return misuse("no flag %s, did you mean %s?", given, near)
 		}
 		return misuse("no flag %s, want one of %s", given, strings.Join(known, ", "))

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -18,9 +19,12 @@ import (
 	"tokenrouter/experiments/spec"
 )
 
-// backends are the worlds that a run may take place in, in the order of the help; only built ones can be
+// backends are the worlds that a run may take place in, in the order of the help; only the built ones can be
 // used.
-var backends = []string{"sim", "cpu", "cuda", "http"}
+var (
+	backends = []string{"sim", "cpu", "cuda", "http"}
+	built    = backends[:1]
+)
 
 // runFlags are the flags of run as given.
 type runFlags struct {
@@ -75,13 +79,18 @@ Only the simulator (--backend sim) is built into this version; cpu, cuda and htt
 	flags.StringArrayVar(&f.merge, "merge", nil, "take in the finished points of another folder, and go on")
 	flags.Var(&f.workers, "workers", "points simulated at a time (default: the number of processors)")
 	flags.BoolVar(&f.json, "json", false, "print one JSON document")
+	completeFlag(c, "backend", cobra.FixedCompletions(built, cobra.ShellCompDirectiveNoFileComp))
+	completeFlag(c, "out", folders)
+	completeFlag(c, "merge", folders)
+	completeNumbers(c)
 	return c
 }
 
 // check refuses what can be refused before anything is read or written.
 func (f *runFlags) check() error {
-	if f.backend.of != "sim" {
-		return badInput(fmt.Errorf("--backend = %q is not built in, want sim", f.backend.of))
+	if !slices.Contains(built, f.backend.of) {
+		return badInput(fmt.Errorf("--backend = %q is not built in, want %s", f.backend.of,
+			strings.Join(built, ", ")))
 	}
 	if f.out == "" {
 		return nil

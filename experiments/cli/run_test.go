@@ -134,7 +134,7 @@ func TestRunJSON(t *testing.T) {
 		t.Fatalf("%d rows, want %d", len(rows), len(predicted))
 	}
 	for _, r := range rows {
-		want := predicted[joinInts(r.Thresholds)+" "+map[int]string{2: "2", 3: "3"}[r.Concurrency]]
+		want := predicted[result.JoinInts(r.Thresholds)+" "+map[int]string{2: "2", 3: "3"}[r.Concurrency]]
 		if math.Abs(r.Predicted-want) > 1e-5 || math.Abs(r.TokS/want-1) > 0.02 {
 			t.Errorf("N=%d %v: predicted %v, simulated %v, want %v", r.Concurrency, r.Thresholds, r.Predicted,
 				r.TokS, want)
@@ -334,7 +334,7 @@ func TestPlotAndCompare(t *testing.T) {
 	if len(c.Rows) != 5 || c.ArgmaxAgree != 2 || len(c.Argmax) != 2 || *c.PredictedErrorMax > 0.02 {
 		t.Errorf("got %+v", c)
 	}
-	if a := c.Argmax[0]; a.Group != "N = 2" || joinInts(a.Measured["measured"]) != "1,2" || !a.Agree {
+	if a := c.Argmax[0]; a.Group != "N = 2" || result.JoinInts(a.Measured["measured"]) != "1,2" || !a.Agree {
 		t.Errorf("argmax %+v", a)
 	}
 	// 98.956913 predicted against 94.4 measured is 4.827 % too much; 110.322694 against 122.3 is 9.793 % too

@@ -36,7 +36,7 @@ func placeColumns(s *result.Summary) []column {
 	columns := []column{
 		{"policy", func(r *result.Row) string { return r.Policy }},
 		{"N", func(r *result.Row) string { return strconv.Itoa(r.Concurrency) }},
-		{"thresholds", func(r *result.Row) string { return result.JoinThresholds(r.Thresholds) }},
+		{"thresholds", func(r *result.Row) string { return result.JoinInts(r.Thresholds) }},
 	}
 	for _, axis := range s.Axes {
 		switch axis.Name {

@@ -5,9 +5,10 @@ import (
 	"fmt"
 	"io"
 	"runtime"
-	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"tokenrouter/experiments/result"
 )
 
 // Version is that of the next or present release; CHANGELOG.md says what is in it.
@@ -29,6 +30,8 @@ func newVersion() *cobra.Command {
 		Short:   "Print the version and what the binary was built from",
 		Example: "  tokenrouter version\n  tokenrouter version --json",
 		Args:    exactly(0, ""),
+
+		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(c *cobra.Command, _ []string) error {
 			b := builtFrom()
 			if asJSON {
@@ -52,18 +55,7 @@ func newVersion() *cobra.Command {
 
 func builtFrom() build {
 	b := build{Version: Version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return b
-	}
-	for _, s := range info.Settings {
-		switch s.Key {
-		case "vcs.revision":
-			b.Commit = s.Value
-		case "vcs.modified":
-			b.Modified = s.Value == "true"
-		}
-	}
+	b.Commit, b.Modified = result.Source()
 	return b
 }
 

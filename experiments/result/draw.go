@@ -86,7 +86,7 @@ func (s *Summary) threshold(f *Figure) (*plots.Figure, error) {
 					continue
 				}
 				measured.Name = s.References[k].Name
-				if v, ok := s.References[k].at(r); ok {
+				if v, ok := s.References[k].At(r); ok {
 					measured.add(x, v, math.NaN())
 				}
 			}
@@ -148,7 +148,7 @@ func (s *Summary) line(f *Figure) (*plots.Figure, error) {
 			lines.add(name, true, r.Number(f.X), y, math.NaN())
 		}
 		for k := range s.References {
-			if v, ok := s.References[k].at(r); ok && s.References[k].Metric == f.Y {
+			if v, ok := s.References[k].At(r); ok && s.References[k].Metric == f.Y {
 				lines.add(s.References[k].Name, false, r.Number(f.X), v, math.NaN())
 			}
 		}

@@ -266,7 +266,7 @@ func (s *Summary) cells(r *Row) []string {
 	if r.Replicate >= 0 {
 		kind, replicate, seed = "seed", strconv.Itoa(r.Replicate), strconv.FormatUint(r.Seed, 10)
 	}
-	cells := []string{kind, r.Point, r.Policy, strconv.Itoa(r.Concurrency), JoinThresholds(r.Thresholds)}
+	cells := []string{kind, r.Point, r.Policy, strconv.Itoa(r.Concurrency), JoinInts(r.Thresholds)}
 	for _, axis := range s.otherAxes() {
 		cells = append(cells, r.Text(axis))
 	}

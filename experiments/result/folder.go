@@ -102,22 +102,33 @@ func ThisEnvironment() Environment {
 		Commit: "unknown", Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH,
 		Processor: processor(), Cores: runtime.NumCPU(), Modules: make(map[string]string),
 	}
+	if commit, modified := Source(); commit != "" {
+		e.Commit, e.Modified = commit, modified
+	}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, m := range info.Deps {
+			e.Modules[m.Path] = m.Version
+		}
+	}
+	return e
+}
+
+// Source is the commit that the running program was built from, "" if the build does not know it, and whether
+// files were modified since.
+func Source() (commit string, modified bool) {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
-		return e
+		return "", false
 	}
 	for _, s := range info.Settings {
 		switch s.Key {
 		case "vcs.revision":
-			e.Commit = s.Value
+			commit = s.Value
 		case "vcs.modified":
-			e.Modified = s.Value == "true"
+			modified = s.Value == "true"
 		}
 	}
-	for _, m := range info.Deps {
-		e.Modules[m.Path] = m.Version
-	}
-	return e
+	return commit, modified
 }
 
 // processor is the name that Linux gives it; elsewhere the architecture.

@@ -125,7 +125,7 @@ func (r *Row) Text(axis string) string {
 	case "concurrency":
 		return strconv.Itoa(r.Concurrency)
 	case "thresholds":
-		return JoinThresholds(r.Thresholds)
+		return JoinInts(r.Thresholds)
 	}
 	for _, p := range r.Axes {
 		if p.Axis == axis {
@@ -161,17 +161,17 @@ func (s *Summary) Value(r *Row, metric string) (value, half float64) {
 	return r.Values[i], half
 }
 
-// JoinThresholds writes a set as "1,3".
-func JoinThresholds(b []int) string {
-	parts := make([]string, len(b))
-	for i, v := range b {
+// JoinInts writes numbers, such as a set of thresholds, as "1,3".
+func JoinInts(values []int) string {
+	parts := make([]string, len(values))
+	for i, v := range values {
 		parts[i] = strconv.Itoa(v)
 	}
 	return strings.Join(parts, ",")
 }
 
-// Reference returns the value of the named reference at a row.
-func (f *Reference) at(r *Row) (float64, bool) {
+// At is the value of the series at the place of a row; ok is false if it has none there.
+func (f *Reference) At(r *Row) (value float64, ok bool) {
 	for _, p := range f.Points {
 		matches := true
 		for axis, text := range p.At {

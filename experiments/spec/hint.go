@@ -23,7 +23,7 @@ func (s *section) unknown(key string) string {
 	if path := namesake(key); path != "" && !slices.Contains(here, strings.ToLower(key)) {
 		return "unknown key, the nearest known is " + path
 	}
-	if best := nearest(key, here); best != "" {
+	if best := Nearest(key, here); best != "" {
 		return "unknown key, the nearest known is " + s.name(best)
 	}
 	if best := elsewhere(key); best != "" {
@@ -76,13 +76,13 @@ func elsewhere(key string) string {
 			note(parts[n-2]+"_"+parts[n-1], k.Path)
 		}
 	}
-	if best := nearest(key, names); best != "" {
+	if best := Nearest(key, names); best != "" {
 		return byName[best]
 	}
 	const lettersMin = 4
 	path, least := "", lettersMin
 	for part := range strings.SplitSeq(key, "_") {
-		best := nearest(part, names)
+		best := Nearest(part, names)
 		if d := distance(part, best); best != "" && len(part) >= lettersMin && d < least {
 			path, least = byName[best], d
 		}

@@ -72,8 +72,9 @@ func (p Problems) sorted() Problems {
 	return p
 }
 
-// nearest returns the known name closest to name, or "" when none is close.
-func nearest(name string, known []string) string {
+// Nearest returns the known name closest to name, for "did you mean", or "" when none is close: a third of
+// its letters may differ, or two.
+func Nearest(name string, known []string) string {
 	best, least := "", min(max(2, len(name)/3)+1, len(name))
 	for _, candidate := range known {
 		d := distance(strings.ToLower(name), strings.ToLower(candidate))

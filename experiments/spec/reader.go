@@ -133,7 +133,7 @@ func (s *section) word(key, otherwise string, words ...string) string {
 		return v
 	}
 	hint := ""
-	if best := nearest(v, words); ok && best != "" {
+	if best := Nearest(v, words); ok && best != "" {
 		hint = ", the nearest is " + quote(best)
 	}
 	s.wrong(key, "want one of %s%s", quoteAll(words), hint)

@@ -91,7 +91,7 @@ func (l *loader) largeThresholds(s *section) {
 	for _, p := range l.spec.Points {
 		if table := p.Policy.Table; len(table) > 0 {
 			set := table[len(table)-1]
-			held[result.JoinThresholds(set[:len(set)-1])] = true
+			held[result.JoinInts(set[:len(set)-1])] = true
 		}
 	}
 	if len(held) > 1 {
