@@ -1,5 +1,4 @@
-# Needs Go and git; `make run` installs them with apt where they are missing. `make test` also needs a C compiler:
-# Go's race detector does.
+# Needs Go, git and a C++ compiler; `make run` installs them with apt where they are missing.
 
 GO     ?= go
 FUZZ   ?= 10s
@@ -24,7 +23,7 @@ run: build
 	@echo "summary.csv, requests.parquet, the resolved spec, and the figures as PNG and SVG:"
 	@find experiments/results -name '*.png' | sort | sed 's/^/  /'
 
-build: needs
+build: needs needs-c
 	$(GO) build -buildvcs=$$(git rev-parse HEAD >/dev/null 2>&1 && echo true || echo false) -o $(BIN) .
 
 needs:
@@ -32,7 +31,7 @@ needs:
 	@command -v git >/dev/null || { $(APT) git; }
 
 needs-c:
-	@command -v cc >/dev/null || command -v gcc >/dev/null || { $(APT) gcc libc6-dev; }
+	@command -v g++ >/dev/null || { $(APT) g++; }
 
 # Everything that needs no GPU.
 test: needs needs-c format vet lint unit race

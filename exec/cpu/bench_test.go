@@ -1,0 +1,86 @@
+package cpu
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+// benchBytes is how much memory benchmarks go round in, so that no cache holds it.
+const benchBytes = 600 << 20
+
+// best is the shortest of many calls of each function, taken in turn: the machine may be shared, and what
+// disturbs one disturbs the others.
+func best(b *testing.B, rounds int, calls ...func(round int) error) []time.Duration {
+	b.Helper()
+	shortest := make([]time.Duration, len(calls))
+	for round := range rounds {
+		for i, call := range calls {
+			start := time.Now()
+			if err := call(round); err != nil {
+				b.Fatal(err)
+			}
+			if d := time.Since(start); round > 0 && (shortest[i] == 0 || d < shortest[i]) {
+				shortest[i] = d
+			}
+		}
+	}
+	return shortest
+}
+
+// BenchmarkGemm compares products of M rows with a pure read of the same weights and with the product of one row.
+// Report: read-ratio is time over the time of the read, m1-ratio over the time at M = 1.
+func BenchmarkGemm(b *testing.B) {
+	for _, s := range []struct{ depth, columns int }{{2048, 6144}, {1024, 3072}} {
+		r := source(1)
+		first := randomWeights(b, r, s.columns, s.depth)
+		matrices := []*weights{first}
+		for len(matrices)*first.bytes() < benchBytes {
+			copied, err := newWeights(s.columns, s.depth, make([]uint16, s.columns*s.depth))
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.Cleanup(copied.close)
+			matrices = append(matrices, copied)
+		}
+		for _, n := range []int{1, 2} {
+			w := threads(b, n)
+			for _, p := range []Path{AVX2, AVX512, AVX512BF16, AMX} {
+				if !p.Available() {
+					b.Logf("%v: unavailable on this machine", p)
+					continue
+				}
+				b.Run(fmt.Sprintf("K=%d/N=%d/threads=%d/%v", s.depth, s.columns, n, p), func(b *testing.B) {
+					benchRows(b, w, p, matrices)
+				})
+			}
+		}
+	}
+}
+
+func benchRows(b *testing.B, w *workers, p Path, matrices []*weights) {
+	counts := []int{1, 2, 4, 8, 16, 32}
+	first := matrices[0]
+	y := make([]float32, 32*first.paddedColumns())
+	x := activations(source(2), 32, first.depth, first.paddedDepth())
+	at := 0
+	next := func() *weights { at = (at + 1) % len(matrices); return matrices[at] }
+	calls := []func(int) error{func(int) error { _, err := stream(w, next()); return err }}
+	for _, rows := range counts {
+		calls = append(calls, func(int) error {
+			return gemm(w, p, rows, x[:rows*first.paddedDepth()], next(), y[:rows*first.paddedColumns()])
+		})
+	}
+	var shortest []time.Duration
+	for b.Loop() {
+		shortest = best(b, 60, calls...)
+	}
+	read := float64(shortest[0])
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(float64(first.bytes())/read, "read-GB/s")
+	for i, rows := range counts {
+		took := float64(shortest[i+1])
+		b.ReportMetric(took/read, fmt.Sprintf("read-ratio-M%d", rows))
+		b.ReportMetric(took/float64(shortest[1]), fmt.Sprintf("m1-ratio-M%d", rows))
+	}
+}
