@@ -28,8 +28,8 @@ func best(b *testing.B, rounds int, calls ...func(round int) error) []time.Durat
 	return shortest
 }
 
-// BenchmarkGemm compares products of M rows with a pure read of the same weights and with the product of one row.
-// Report: read-ratio is time over the time of the read, m1-ratio over the time at M = 1.
+// BenchmarkGemm compares products of M rows with a pure read of the same weights and with the product of one
+// row. Report: read-ratio is time over the time of the read, m1-ratio over the time at M = 1.
 func BenchmarkGemm(b *testing.B) {
 	for _, s := range []struct{ depth, columns int }{{2048, 6144}, {1024, 3072}} {
 		r := source(1)

@@ -13,8 +13,8 @@ inline float widen(uint16_t b) {
   return f;
 }
 
-// Rounds to the nearest bfloat16, ties to even. Too large becomes infinity; a NaN stays a NaN (quiet, sign and
-// upper payload kept); subnormals are kept.
+// Rounds to the nearest bfloat16, ties to even. Too large becomes infinity; a NaN stays a NaN (quiet, sign
+// and upper payload kept); subnormals are kept.
 inline uint16_t narrow(float f) {
   uint32_t bits;
   memcpy(&bits, &f, sizeof bits);

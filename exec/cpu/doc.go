@@ -3,25 +3,26 @@
 //
 // # Paths
 //
-// One binary has every kernel in up to five forms: plain C++, AVX2, AVX-512, AVX-512 with bf16, AMX. A Path names
-// one; Best is the last that the machine, its kernel and this process may use. A plain reference in double stands
-// beside each kernel, with a named tolerance; tests force every path and compare.
+// One binary has every kernel in up to five forms: plain C++, AVX2, AVX-512, AVX-512 with bf16, AMX. A Path
+// names one; Best is the last that the machine, its kernel and this process may use. A plain reference in
+// double stands beside each kernel, with a named tolerance; tests force every path and compare.
 //
 // # The same answer alone and in a batch
 //
-// On one path, the result of a row has the same bits for any number of rows computed with it and any number of
-// threads: sums are taken in an order that depends on the position inside the sum alone, and threads share out
-// whole results, never parts of one sum.
+// On one path, the result of a row has the same bits for any number of rows computed with it and any number
+// of threads: sums are taken in an order that depends on the position inside the sum alone, and threads
+// share out whole results, never parts of one sum.
 //
 // # Weights
 //
-// Weights are bf16, packed once into 1 KiB tiles of 32 inputs and 16 outputs, in the order in which they are read;
-// every path reads the same tiles. Shapes that are no multiple of 32 and 64 are filled up with zeros.
+// Weights are bf16, packed once into 1 KiB tiles of 32 inputs and 16 outputs, in the order in which they are
+// read; every path reads the same tiles. Shapes that are no multiple of 32 and 64 are filled up with zeros.
 //
 // # Threads
 //
-// The caller is worker 0, whatever operating system thread it is on. Helpers are pinned if processors are given,
-// spin at most 50 us, then sleep.
+// The caller is worker 0, whatever operating system thread it is on. Helpers are pinned if processors are
+// given, spin at most 50 us, then sleep.
 //
-// Building needs Linux and a C++17 compiler. Nothing of the machine that builds is assumed of the one that runs.
+// Building needs Linux and a C++17 compiler. Nothing of the machine that builds is assumed of the one that
+// runs.
 package cpu

@@ -52,7 +52,8 @@ void gemmBlocksPlain(const Gemm& g, int64_t begin, int64_t end) {
       for (int64_t k = 0; k < w.paddedDepth(); k += tileDepth) {
         for (int t = 0; t < blockTiles; t++, tile += tileElements) {
           for (int r = 0; r < tileLines; r++) {
-            float even = widen(g.x[m * g.xStride + k + 2 * r]), odd = widen(g.x[m * g.xStride + k + 2 * r + 1]);
+            const uint16_t* x = g.x + m * g.xStride + k + 2 * r;
+            float even = widen(x[0]), odd = widen(x[1]);
             const uint16_t* line = tile + r * 2 * tileColumns;
             float* sum = sums + t * tileColumns;
             for (int c = 0; c < tileColumns; c++) {

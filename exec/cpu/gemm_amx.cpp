@@ -13,12 +13,12 @@ namespace cpu {
 namespace {
 
 constexpr int tileRowsMax = 16;
-constexpr int groupRows = 2 * tileRowsMax;  // rows that share one reading of the weights from the nearest cache
+constexpr int groupRows = 2 * tileRowsMax;  // rows that share one reading of the weights
 constexpr int64_t tileBytes = 2 * tileElements, lineBytes = 64, stepBytes = blockTiles * tileBytes;
 
-// Tile registers. With up to 16 rows: 0 to 3 are sums, a tile of columns each. With more: 0 and 1 are sums of two
-// tiles of columns for the upper 16 rows, 2 and 3 for the lower rows. 4 and 7 are activations, upper and lower;
-// 5 and 6 weights. Their numbers are parts of instructions.
+// Tile registers. With up to 16 rows: 0 to 3 are sums, a tile of columns each. With more: 0 and 1 are sums
+// of two tiles of columns for the upper 16 rows, 2 and 3 for the lower rows. 4 and 7 are activations, upper
+// and lower; 5 and 6 weights. Their numbers are parts of instructions.
 TileConfiguration configurationFor(int64_t rows) {
   TileConfiguration c;
   memset(&c, 0, sizeof c);
@@ -104,7 +104,8 @@ void passOfTwoTiles(const Gemm& g, int64_t m, int64_t b) {
 
 void gemmBlocksAmx(const Gemm& g, int64_t begin, int64_t end) {
   const int64_t rest = g.rows % groupRows, whole = g.rows - rest;
-  const TileConfiguration full = configurationFor(groupRows), tail = configurationFor(rest ? rest : groupRows);
+  const TileConfiguration full = configurationFor(groupRows);
+  const TileConfiguration tail = configurationFor(rest ? rest : groupRows);
   if (!rest) loadTileConfiguration(full);
   if (!whole) loadTileConfiguration(tail);
   for (int64_t b = begin; b < end; b++) {

@@ -13,8 +13,8 @@ namespace cpu {
 namespace {
 
 constexpr int rowsAtOnce = 2, lanes = 8;
-constexpr int passTiles = 2;                                // tiles side by side in one pass over the inputs
-constexpr int passVectors = passTiles * tileColumns / lanes;  // 8 sums of two rows leave registers for operands
+constexpr int passTiles = 2;  // tiles side by side in one pass over the inputs
+constexpr int passVectors = passTiles * tileColumns / lanes;  // 8 sums of two rows: registers are left
 
 // Adds one block's columns of two tiles for the given number of rows. first is 0 or 2.
 template <int rows>

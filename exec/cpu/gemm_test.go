@@ -196,7 +196,8 @@ func TestWorkersMisuse(t *testing.T) {
 	}
 }
 
-// TestStream: the measure of pure reading really reads all. Columns of ones: each 64 bit word is 4 times 0x3f80.
+// TestStream: the measure of pure reading really reads all. Columns of ones: each 64 bit word is 4 times
+// 0x3f80.
 func TestStream(t *testing.T) {
 	const columns, depth = 320, 288
 	ones := make([]uint16, columns*depth)

@@ -62,8 +62,8 @@ int32_t cpu_gemm(cpu_workers* workers, int32_t path, int64_t rows, const uint16_
   return gemm(*of(workers), Path(path), Gemm{rows, x, x_stride, w, y, y_stride}) ? 0 : EBUSY;
 }
 
-int32_t cpu_gemm_reference(int64_t rows, const uint16_t* x, int64_t x_stride, const cpu_weights* weights, double* y,
-                           double* magnitude) {
+int32_t cpu_gemm_reference(int64_t rows, const uint16_t* x, int64_t x_stride, const cpu_weights* weights,
+                           double* y, double* magnitude) {
   const Packed& w = of(weights)->view();
   if (!within(rows, 1, sizeMax) || !within(x_stride, w.depth, 2 * sizeMax)) return EINVAL;
   gemmReference(Gemm{rows, x, x_stride, w, nullptr, 0}, y, magnitude);

@@ -25,8 +25,8 @@ func base[To, From any](s []From) *To { return (*To)(unsafe.Pointer(unsafe.Slice
 // workers are threads that share one piece of work at a time.
 type workers struct{ handle *C.cpu_workers }
 
-// newWorkers makes threads workers, 1 to 256, the caller counted. Given processors, one number a worker, helpers
-// stay there, and the caller is there while a call runs.
+// newWorkers makes threads workers, 1 to 256, the caller counted. Given processors, one number a worker,
+// helpers stay there, and the caller is there while a call runs.
 func newWorkers(threads int, processors []int32) (*workers, error) {
 	if processors != nil && len(processors) != threads {
 		return nil, fmt.Errorf("cpu: %d processors for %d threads, want one each", len(processors), threads)

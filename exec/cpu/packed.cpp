@@ -5,7 +5,8 @@
 namespace cpu {
 
 Packed packedShape(int64_t columns, int64_t depth) {
-  return {columns, depth, (columns + blockColumns - 1) / blockColumns, (depth + tileDepth - 1) / tileDepth, nullptr};
+  int64_t blocks = (columns + blockColumns - 1) / blockColumns, steps = (depth + tileDepth - 1) / tileDepth;
+  return {columns, depth, blocks, steps, nullptr};
 }
 
 void pack(const Packed& shape, const uint16_t* source, uint16_t* tiles) {

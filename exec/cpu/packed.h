@@ -13,8 +13,8 @@ constexpr int blockColumns = 64, tileColumns = 16, tileDepth = 32, tileLines = 1
 constexpr int tileElements = tileDepth * tileColumns;
 constexpr int blockTiles = blockColumns / tileColumns;
 
-// Packed is a weight matrix of columns outputs and depth inputs as [columns/64][depth/32][4 tiles], rounded up
-// and filled with zeros.
+// Packed is a weight matrix of columns outputs and depth inputs as [columns/64][depth/32][4 tiles], rounded
+// up and filled with zeros.
 struct Packed {
   int64_t columns, depth;
   int64_t blocks, steps;  // columns / 64 and depth / 32, rounded up
@@ -27,7 +27,8 @@ struct Packed {
 
   // Where the weight of output column and input k lies in tiles. The one of an odd k follows that of k - 1.
   int64_t offset(int64_t column, int64_t k) const {
-    int64_t tile = (column / blockColumns * steps + k / tileDepth) * blockTiles + column % blockColumns / tileColumns;
+    int64_t step = column / blockColumns * steps + k / tileDepth;
+    int64_t tile = step * blockTiles + column % blockColumns / tileColumns;
     return tile * tileElements + k % tileDepth / 2 * (2 * tileColumns) + column % tileColumns * 2 + k % 2;
   }
 };
@@ -35,8 +36,8 @@ struct Packed {
 // The shape of a packed matrix without its tiles.
 Packed packedShape(int64_t columns, int64_t depth);
 
-// Writes source, bf16 [columns][depth] row by row as in a checkpoint, to tiles, which has shape.bytes() bytes,
-// already zero.
+// Writes source, bf16 [columns][depth] row by row as in a checkpoint, to tiles, which has shape.bytes()
+// bytes, already zero.
 void pack(const Packed& shape, const uint16_t* source, uint16_t* tiles);
 
 // PackedWeights owns a packed matrix.

@@ -33,7 +33,8 @@ uint64_t enabledStates() {
 
 Path detect() {
   uint32_t a, b, c, d;
-  if (!__get_cpuid(1, &a, &b, &c, &d) || !has(c, leaf1EcxFma | leaf1EcxOsxsave | leaf1EcxAvx)) return Path::plain;
+  if (!__get_cpuid(1, &a, &b, &c, &d)) return Path::plain;
+  if (!has(c, leaf1EcxFma | leaf1EcxOsxsave | leaf1EcxAvx)) return Path::plain;
   uint64_t states = enabledStates();
   if (!has(states, stateAvx)) return Path::plain;
   if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !has(b, leaf7EbxAvx2)) return Path::plain;

@@ -16,15 +16,15 @@ enum class Path : int32_t {
 
 constexpr int32_t pathMax = 5;
 
-// Reports whether this machine, its operating system and the build have the path. The first call asks Linux for
-// leave to use AMX tile data for the whole process, which costs a system call; later calls are a load.
+// Reports whether this machine, its operating system and the build have the path. The first call asks Linux
+// for leave to use AMX tile data for the whole process, which costs a system call; later calls are a load.
 bool available(Path path);
 
 // The last path that is available.
 Path bestPath();
 
-// The path whose kernels a request for path runs where a kernel has none of its own: bf16 and AMX kernels exist
-// for matrix products only, so that everything else runs its AVX-512 form.
+// The path whose kernels a request for path runs where a kernel has none of its own: bf16 and AMX kernels
+// exist for matrix products only, so that everything else runs its AVX-512 form.
 Path rowPath(Path path);
 
 }  // namespace cpu

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestSanitizers compiles the kernels with testdata/check.cpp under the address, undefined-behaviour and thread
-// sanitizers of the C++ compiler and runs the result.
+// TestSanitizers compiles the kernels with testdata/check.cpp under the address, undefined-behaviour and
+// thread sanitizers of the C++ compiler and runs the result.
 func TestSanitizers(t *testing.T) {
 	for _, kind := range []string{"address,undefined", "thread"} {
 		t.Run(kind, func(t *testing.T) {
@@ -26,8 +26,8 @@ func TestSanitizers(t *testing.T) {
 	}
 }
 
-// checkSources are the kernels and the program that checks them. Looking at all of testdata makes Go run the test
-// anew when a file there changes.
+// checkSources are the kernels and the program that checks them. Looking at all of testdata makes Go run the
+// test anew when a file there changes.
 func checkSources(t *testing.T) []string {
 	t.Helper()
 	sources, err := filepath.Glob("*.cpp")
@@ -62,7 +62,8 @@ func cannot(t *testing.T, kind string) string {
 	return ""
 }
 
-// build makes a program of sources under a sanitizer, runs it and returns all that compiler and program wrote.
+// build makes a program of sources under a sanitizer, runs it and returns all that compiler and program
+// wrote.
 func build(t *testing.T, kind string, sources []string) (string, error) {
 	t.Helper()
 	compiler := os.Getenv("CXX")

@@ -65,7 +65,8 @@ bool mayUse(int threads, const int32_t* processors) {
   cpu_set_t allowed;
   if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return false;
   for (int i = 0; i < threads; i++) {
-    if (processors[i] < 0 || processors[i] >= CPU_SETSIZE || !CPU_ISSET(processors[i], &allowed)) return false;
+    if (processors[i] < 0 || processors[i] >= CPU_SETSIZE) return false;
+    if (!CPU_ISSET(processors[i], &allowed)) return false;
   }
   return true;
 }

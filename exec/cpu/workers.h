@@ -11,7 +11,8 @@ namespace cpu {
 // Longest time that a waiting thread spins before it sleeps, in nanoseconds.
 constexpr int64_t spinMaxNs = 50000;
 
-// A gate that threads wait at until its turn moves on. Opening it costs a system call only when somebody sleeps.
+// A gate that threads wait at until its turn moves on. Opening it costs a system call only when somebody
+// sleeps.
 class Gate {
  public:
   uint32_t turn() const { return turn_.load(std::memory_order_acquire); }
@@ -28,14 +29,14 @@ struct Range {
   int64_t begin, end;
 };
 
-// The fixed part of count blocks that worker gets of workers. Parts are contiguous, differ by at most one block
-// and depend on nothing else.
+// The fixed part of count blocks that worker gets of workers. Parts are contiguous, differ by at most one
+// block and depend on nothing else.
 inline Range shareOf(int64_t count, int worker, int workers) {
   return {count * worker / workers, count * (worker + 1) / workers};
 }
 
-// Workers runs a function on a fixed number of threads. The thread that calls run is worker 0, whichever it is;
-// helpers live from open to the destructor, block all signals, and are pinned if processors are given.
+// Workers runs a function on a fixed number of threads. The thread that calls run is worker 0, whichever it
+// is; helpers live from open to the destructor, block all signals, and are pinned if processors are given.
 class Workers {
  public:
   using Body = void (*)(void* argument, int worker);
@@ -63,7 +64,8 @@ class Workers {
     return run([](void* argument, int worker) { (*static_cast<F*>(argument))(worker); }, &body);
   }
 
-  // To be called by all workers inside a run: returns once all have come. What they wrote before is visible after.
+  // To be called by all workers inside a run: returns once all have come. What they wrote before is visible
+  // after.
   void barrier();
 
  private:

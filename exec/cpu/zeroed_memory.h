@@ -5,8 +5,8 @@
 
 namespace cpu {
 
-// ZeroedMemory owns one block. Blocks of 2 MiB and more lie in huge pages where Linux has them; smaller ones are
-// aligned to a cache line.
+// ZeroedMemory owns one block. Blocks of 2 MiB and more lie in huge pages where Linux has them; smaller ones
+// are aligned to a cache line.
 class ZeroedMemory {
  public:
   ZeroedMemory() = default;
