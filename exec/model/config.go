@@ -83,11 +83,12 @@ func (c *Config) KVBytesPerToken(bytesPerElement int) int64 {
 	return 2 * int64(c.Layers) * int64(c.KVHeads) * int64(c.HeadDim) * int64(bytesPerElement)
 }
 
-// ParseConfig reads a config.json and, unless it is nil, a generation_config.json. What is absent or null gets
-// the default of the class in Hugging Face transformers, with these exceptions: sizes must be there (for Qwen
-// that includes num_key_value_heads), and head_dim = null means hidden_size / num_attention_heads in every
-// class. Tied is false where tie_word_embeddings is absent, as in all three classes. The end tokens of both
-// files count. What changes the computation and is not supported is refused by its name.
+// ParseConfig reads a config.json and, unless it is nil, a generation_config.json. What is absent or null
+// gets the default of the class in Hugging Face transformers, with these exceptions: sizes must be there (for
+// Qwen that includes num_key_value_heads), head_dim = null means hidden_size / num_attention_heads in every
+// class, and no token is an end token unless a file says so. Tied is false where tie_word_embeddings is
+// absent, as in all three classes. The end tokens of both files count. What changes the computation and is
+// not supported is refused by its name.
 func ParseConfig(config, generation []byte) (Config, error) {
 	r, err := readObject(config)
 	if err != nil {

@@ -96,7 +96,8 @@ func TestParseConfigVariants(t *testing.T) {
 		{"head_dim absent, Qwen2", join(qwen2, "head_dim", ""), func(c Config) bool { return c.HeadDim == 64 }},
 		{"28 heads of 4", join(nil, "num_attention_heads", "28", "num_key_value_heads", "4"),
 			func(c Config) bool { return c.Heads == 28 && c.KVHeads == 4 }},
-		{"KV heads absent, Llama", join(llama, "num_key_value_heads", ""), func(c Config) bool { return c.KVHeads == 16 }},
+		{"KV heads absent, Llama", join(llama, "num_key_value_heads", ""),
+			func(c Config) bool { return c.KVHeads == 16 }},
 		{"tie absent, Qwen3", join(nil, "tie_word_embeddings", ""), func(c Config) bool { return !c.Tied }},
 		{"tie absent, Qwen2", join(qwen2, "tie_word_embeddings", ""), func(c Config) bool { return !c.Tied }},
 		{"tie absent, Llama", join(llama, "tie_word_embeddings", ""), func(c Config) bool { return !c.Tied }},
@@ -107,7 +108,8 @@ func TestParseConfigVariants(t *testing.T) {
 		{"Llama", llama, func(c Config) bool { return !c.QKVBias && !c.OutputBias && !c.MLPBias && !c.QKNorm }},
 		{"Llama with biases", join(llama, "attention_bias", "true", "mlp_bias", "true"),
 			func(c Config) bool { return c.QKVBias && c.OutputBias && c.MLPBias }},
-		{"sliding_window not used", join(nil, "sliding_window", "4"), func(c Config) bool { return c.WindowOf(27) == 0 }},
+		{"sliding_window not used", join(nil, "sliding_window", "4"),
+			func(c Config) bool { return c.WindowOf(27) == 0 }},
 		{"max_window_layers", join(nil, "sliding_window", "4", "use_sliding_window", "true",
 			"num_hidden_layers", "2", "max_window_layers", "1"),
 			func(c Config) bool { return c.WindowOf(0) == 0 && c.WindowOf(1) == 4 }},
@@ -116,7 +118,8 @@ func TestParseConfigVariants(t *testing.T) {
 		{"layer_types", join(nil, "sliding_window", "4", "use_sliding_window", "true", "num_hidden_layers", "2",
 			"layer_types", `["sliding_attention","full_attention"]`),
 			func(c Config) bool { return c.WindowOf(0) == 4 && c.WindowOf(1) == 0 }},
-		{"EOS of two", join(nil, "eos_token_id", "[5,3,5]"), func(c Config) bool { return cmp.Equal(c.EOS, []int{3, 5}) }},
+		{"EOS of two", join(nil, "eos_token_id", "[5,3,5]"),
+			func(c Config) bool { return cmp.Equal(c.EOS, []int{3, 5}) }},
 		{"no EOS", join(nil, "eos_token_id", "null"), func(c Config) bool { return len(c.EOS) == 0 }},
 		{"no BOS", join(nil, "bos_token_id", ""), func(c Config) bool { return c.BOS == -1 }},
 		{"rope default", join(nil, "rope_scaling", `{"rope_type":"default"}`),
@@ -127,7 +130,8 @@ func TestParseConfigVariants(t *testing.T) {
 		{"rope_parameters", join(nil, "rope_theta", "", "rope_parameters",
 			`{"rope_theta":500000.0,`+strings.TrimPrefix(llama3, "{")),
 			func(c Config) bool { return c.Rope.Scaling == RopeLlama3 && c.Rope.Theta == 500000 }},
-		{"quantization null", join(nil, "quantization_config", "null"), func(c Config) bool { return c.Layers == 28 }},
+		{"quantization null", join(nil, "quantization_config", "null"),
+			func(c Config) bool { return c.Layers == 28 }},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if c := parsed(t, test.changes); !test.holds(c) {
@@ -143,10 +147,12 @@ func TestParseConfigRefuses(t *testing.T) {
 		key, value string
 		want       []string
 	}{
-		{"architecture", "architectures", `["MixtralForCausalLM"]`, []string{"MixtralForCausalLM", "Qwen3ForCausalLM"}},
+		{"architecture", "architectures", `["MixtralForCausalLM"]`,
+			[]string{"MixtralForCausalLM", "Qwen3ForCausalLM"}},
 		{"no architecture", "architectures", "", []string{"architectures has 0 names"}},
 		{"other model_type", "model_type", `"mistral"`, []string{`model_type = "mistral"`, `"qwen3"`}},
-		{"heads not shared evenly", "num_key_value_heads", "3", []string{"num_attention_heads = 16", "num_key_value_heads = 3"}},
+		{"heads not shared evenly", "num_key_value_heads", "3",
+			[]string{"num_attention_heads = 16", "num_key_value_heads = 3"}},
 		{"KV heads absent", "num_key_value_heads", "", []string{"num_key_value_heads is missing"}},
 		{"no layers", "num_hidden_layers", "", []string{"num_hidden_layers is missing"}},
 		{"layers 0", "num_hidden_layers", "0", []string{"num_hidden_layers = 0", "1 to"}},
@@ -170,7 +176,8 @@ func TestParseConfigRefuses(t *testing.T) {
 		{"scaling of text", "rope_scaling", `"llama3"`, []string{"rope_scaling", "want an object"}},
 		{"low above high", "rope_scaling", `{"rope_type":"llama3","factor":8,"low_freq_factor":4,
 			"high_freq_factor":4,"original_max_position_embeddings":8192}`, []string{"low_freq_factor = 4", "below"}},
-		{"other theta", "rope_parameters", `{"rope_theta":10000,"rope_type":"default"}`, []string{"another rope_theta"}},
+		{"other theta", "rope_parameters", `{"rope_theta":10000,"rope_type":"default"}`,
+			[]string{"another rope_theta"}},
 		{"window kind", "layer_types", `["chunked_attention"]`, []string{"chunked_attention"}},
 		{"sliding but not used", "layer_types", `[` + strings.Repeat(`"sliding_attention",`, 27) +
 			`"full_attention"]`, []string{"layer_types has sliding_attention"}},

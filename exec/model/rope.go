@@ -132,8 +132,8 @@ func yarnAttention(from *reader, factor float64) float64 {
 	return from.numberOr("attention_factor", attention)
 }
 
-// InverseFrequencies returns the angle, in radians a position, by which each pair of a head of headDim numbers
-// turns: headDim/2 values, the fastest first. Pair i is numbers i and i+headDim/2.
+// InverseFrequencies returns the angle, in radians a position, by which each pair of a head of headDim
+// numbers turns: headDim/2 values, the fastest first. Pair i is numbers i and i+headDim/2.
 //
 // The formulas are those of Hugging Face transformers 5.24, modeling_rope_utils.py: llama3 leaves wavelengths
 // below OriginalPositions/HighFactor, divides those above OriginalPositions/LowFactor by Factor and blends

@@ -55,7 +55,8 @@ func OpenFile(path string) (*File, error) {
 	}
 	size := info.Size()
 	if size < lengthBytes {
-		return nil, fmt.Errorf("%s has %d bytes, want at least the %d of a header's length", path, size, lengthBytes)
+		return nil, fmt.Errorf("%s has %d bytes, want at least the %d of a header's length",
+			path, size, lengthBytes)
 	}
 	if int64(int(size)) != size {
 		return nil, fmt.Errorf("%s has %d bytes, too many for this machine's addresses", path, size)

@@ -29,17 +29,22 @@ func put(t testing.TB, dir, name string, content []byte) string {
 	return path
 }
 
-func TestOpenFileRefuses(t *testing.T) {
+// bad is a file that must be refused.
+type bad struct {
+	name    string
+	content []byte
+	want    []string // parts of the error
+}
+
+// one is a file of a header with a single tensor, w.
+func one(entry string, dataBytes int) []byte { return raw(`{"w":`+entry+`}`, dataBytes) }
+
+// badHeaders are files whose header can not be read.
+func badHeaders() []bad {
 	length := func(n uint64, rest int) []byte {
 		return append(binary.LittleEndian.AppendUint64(nil, n), make([]byte, rest)...)
 	}
-	one := func(entry string, dataBytes int) []byte { return raw(`{"w":`+entry+`}`, dataBytes) }
-	f32 := func(offsets string) string { return `{"dtype":"F32","shape":[2],"data_offsets":` + offsets + `}` }
-	for _, test := range []struct {
-		name    string
-		content []byte
-		want    []string
-	}{
+	return []bad{
 		{"empty", nil, []string{"0 bytes"}},
 		{"seven bytes", make([]byte, 7), []string{"7 bytes"}},
 		{"length 2^63", length(1<<63, 8), []string{"header of 9223372036854775808 bytes", "at most 100000000"}},
@@ -53,6 +58,13 @@ func TestOpenFileRefuses(t *testing.T) {
 		{"two documents", raw(`{}{}`, 0), []string{"2 bytes after the JSON document"}},
 		{"not UTF-8", raw("{\"\xff\":1}", 0), []string{"not UTF-8"}},
 		{"deep", raw(`{"w":`+strings.Repeat("[", 5000), 0), []string{"nested more than"}},
+	}
+}
+
+// badEntries are files whose header does not describe the data.
+func badEntries() []bad {
+	f32 := func(offsets string) string { return `{"dtype":"F32","shape":[2],"data_offsets":` + offsets + `}` }
+	return []bad{
 		{"offsets [16,8]", one(f32("[16,8]"), 16), []string{`"w"`, "[16, 8] end before they begin"}},
 		{"offsets [-16,0]", one(f32("[-16,0]"), 16), []string{`"w"`, "-16", "whole number"}},
 		{"offset 2^63", one(f32("[0,9223372036854775808]"), 8), []string{`"w"`, "9223372036854775808"}},
@@ -73,8 +85,8 @@ func TestOpenFileRefuses(t *testing.T) {
 			[]string{`"w"`, "4000000 bytes", "have 4"}},
 		{"shape overflows", one(`{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,0]}`, 0),
 			[]string{`"w"`, "[4294967296 4294967296] of F32 overflows"}},
-		{"shape overflows by its type", one(`{"dtype":"F64","shape":[2305843009213693952],"data_offsets":[0,0]}`, 0),
-			[]string{`"w"`, "overflows"}},
+		{"shape overflows by its type", one(`{"dtype":"F64","shape":[2305843009213693952],"data_offsets":[0,0]}`,
+			0), []string{`"w"`, "overflows"}},
 		{"negative shape", one(`{"dtype":"F32","shape":[-1],"data_offsets":[0,4]}`, 4), []string{`"w"`, "-1"}},
 		{"shape of text", one(`{"dtype":"F32","shape":["1"],"data_offsets":[0,4]}`, 4), []string{`"w"`, `"1"`}},
 		{"dtype F99", one(`{"dtype":"F99","shape":[2],"data_offsets":[0,8]}`, 8), []string{`"w"`, `"F99"`}},
@@ -90,7 +102,11 @@ func TestOpenFileRefuses(t *testing.T) {
 		{"dtype twice", one(`{"dtype":"F32","dtype":"F32","shape":[2],"data_offsets":[0,8]}`, 8),
 			[]string{`"dtype" is given twice`}},
 		{"metadata of numbers", raw(`{"__metadata__":{"a":1}}`, 0), []string{"want an object of strings"}},
-	} {
+	}
+}
+
+func TestOpenFileRefuses(t *testing.T) {
+	for _, test := range append(badHeaders(), badEntries()...) {
 		t.Run(test.name, func(t *testing.T) {
 			path := put(t, t.TempDir(), "model.safetensors", test.content)
 			f, err := OpenFile(path)

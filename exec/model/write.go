@@ -22,8 +22,8 @@ type Declared struct {
 }
 
 // WriteFile writes a safetensors file to w: the tensors one after another as given, the header padded so that
-// they begin at a multiple of 64 bytes. The same input gives the same bytes. Nothing is held in memory but the
-// header. It fails for a name given twice, a size that overflows, and for a Fill that writes more or less
+// they begin at a multiple of 64 bytes. The same input gives the same bytes. Nothing is held in memory but
+// the header. It fails for a name given twice, a size that overflows, and for a Fill that writes more or less
 // than its tensor.
 func WriteFile(w io.Writer, metadata map[string]string, tensors []Declared) error {
 	header, sizes, err := writtenHeader(metadata, tensors)
