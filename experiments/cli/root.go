@@ -97,7 +97,7 @@ exactly, simulates whole workloads under several scheduling policies, and draws 
 
 func commands() []*cobra.Command {
 	return []*cobra.Command{
-		newRun(), newPredict(), newPlot(), newCompare(), newTrace(), newVersion(), newCompletion(),
+		newRun(), newPredict(), newPlot(), newCompare(), newTrace(), newModel(), newVersion(), newCompletion(),
 	}
 }
 
