@@ -23,8 +23,8 @@ func TestRead(t *testing.T) {
 		key("a.types", KindArray, uint32(KindInt32), uint64(2), []int32{3, 1})
 	w.floats("m", []float32{1, 2, 3, 4, 5, 6}, 3, 2).floats("v", []float32{7}, 1)
 	f := w.read(t)
-	for key, want := range map[string]uint64{"a.u8": 200, "a.u16": 65535, "a.i16": 7, "a.u32": 1 << 31, "a.i32": 9,
-		"a.u64": math.MaxUint64, "a.i64": 1 << 40} {
+	for key, want := range map[string]uint64{"a.u8": 200, "a.u16": 65535, "a.i16": 7, "a.u32": 1 << 31,
+		"a.i32": 9, "a.u64": math.MaxUint64, "a.i64": 1 << 40} {
 		if got, err := f.Uint(key); err != nil || got != want {
 			t.Errorf("%s = %d, %v, want %d", key, got, err, want)
 		}
@@ -203,12 +203,16 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// FuzzRead feeds the reader broken files: it must neither panic nor give a tensor outside the file.
+// FuzzRead feeds the reader and the plan of a conversion broken files: they must neither panic nor give a
+// tensor outside the file.
 func FuzzRead(f *testing.F) {
 	f.Add(newWritten().key("k", KindUint32, uint32(1)).texts("l", "a", "b").
 		floats("t", []float32{1, 2}, 2).bytes())
 	f.Add(newWritten().key("k", KindArray, uint32(KindUint8), uint64(2), []byte{1, 2}).
 		tensor("q", Q8_0, make([]byte, 68), 2, 32).bytes())
+	f.Add(tiny("llama", "smollm").bytes())
+	f.Add(biased(tiny("qwen2", "qwen2")).bytes())
+	f.Add(normed(tiny("qwen3", "llama-bpe")).bytes())
 	f.Fuzz(func(t *testing.T, b []byte) {
 		file, err := Read(bytes.NewReader(b), int64(len(b)), "a.gguf")
 		if err != nil {
@@ -219,6 +223,9 @@ func FuzzRead(f *testing.F) {
 			if err := file.ReadRows(row, tensor, tensor.Rows()-1); err != nil {
 				t.Error(err)
 			}
+		}
+		if err := (&conversion{f: file}).plan(); err != nil && strings.Contains(err.Error(), "%!") {
+			t.Error(err)
 		}
 	})
 }
