@@ -12,7 +12,7 @@ const (
 	F32  DType = "F32"
 )
 
-// elementBytes has the size of an element of every whole-byte type of the format (safetensors 0.6,
+// elementBytes has the size of an element of every whole-byte type of the format (safetensors 0.8,
 // tensor.rs, enum Dtype). Only those of weight can be computed with.
 var elementBytes = map[DType]int64{
 	"BOOL": 1, "U8": 1, "I8": 1, "F8_E5M2": 1, "F8_E4M3": 1, "F8_E8M0": 1, "F8_E4M3FNUZ": 1, "F8_E5M2FNUZ": 1,

@@ -41,19 +41,11 @@ type File struct {
 // overlap, no name twice, at most HeaderBytesMax) and that the file is as long as the header says. Errors
 // name the file and the tensor.
 func OpenFile(path string) (*File, error) {
-	file, err := os.Open(path)
+	file, size, err := openRegular(path)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close() // the mapping stays
-	info, err := file.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is no regular file, want a safetensors file", path)
-	}
-	size := info.Size()
 	if size < lengthBytes {
 		return nil, fmt.Errorf("%s has %d bytes, want at least the %d of a header's length",
 			path, size, lengthBytes)
@@ -70,6 +62,26 @@ func OpenFile(path string) (*File, error) {
 		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), unmapped(mapping))
 	}
 	return f, nil
+}
+
+// openRegular opens a file that is neither a folder nor, as opening it could block, a pipe.
+func openRegular(path string) (*os.File, int64, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, 0, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, 0, fmt.Errorf("%s is no regular file, want a safetensors file", path)
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, 0, err
+	}
+	// Once more: the size must be that of the file that is open.
+	if info, err = file.Stat(); err != nil {
+		return nil, 0, errors.Join(err, file.Close())
+	}
+	return file, info.Size(), nil
 }
 
 func (f *File) readHeader() error {

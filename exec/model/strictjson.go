@@ -83,7 +83,7 @@ func kindOf(raw json.RawMessage) string {
 	case strings.HasPrefix(text, "["):
 		return "a list"
 	case len(text) > 40:
-		return text[:40] + "..."
+		return strings.ToValidUTF8(text[:40], "") + "..."
 	default:
 		return text
 	}

@@ -170,7 +170,7 @@ func (f *Folder) leaveOut(t Tensor) error {
 		number, part, _ := strings.Cut(rest, ".")
 		layer, err := strconv.Atoi(number)
 		if err == nil && layer < f.Config.Layers && part != "self_attn.rotary_emb.inv_freq" {
-			return fmt.Errorf("%s: tensor %s is not part of a %s with this config.json",
+			return fmt.Errorf("%s: tensor %q is not part of a %s with this config.json",
 				t.File, t.Name, f.Config.Architecture)
 		}
 	}

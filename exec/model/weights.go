@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // The files of a folder.
@@ -80,7 +81,8 @@ func parseIndex(index []byte) (map[string]string, error) {
 	}
 	for _, tensor := range sortedKeys(from) {
 		name := from[tensor]
-		if !strings.HasSuffix(name, ".safetensors") || strings.ContainsAny(name, "/\\:\x00") {
+		if !strings.HasSuffix(name, ".safetensors") || strings.ContainsAny(name, `/\:`) ||
+			strings.ContainsFunc(name, unicode.IsControl) {
 			return nil, fmt.Errorf("tensor %q is in %q, want the name of a .safetensors file in the same folder",
 				tensor, name)
 		}
