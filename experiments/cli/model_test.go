@@ -103,7 +103,7 @@ func TestModelCheckFaults(t *testing.T) {
 func TestModelRefuses(t *testing.T) {
 	empty, full := t.TempDir(), madeModel(t, "tiny,layers=1")
 	refuse(t, []refusal{
-		{"no command", []string{"model"}, []string{"want info, check or make"}},
+		{"no command", []string{"model"}, []string{"want info, check, make or convert"}},
 		{"unknown command", []string{"model", "show"}, []string{`no command "show"`}},
 		{"no folder", []string{"model", "info"}, []string{"want a model folder"}},
 		{"absent folder", []string{"model", "info", filepath.Join(empty, "none")}, []string{"config.json"}},

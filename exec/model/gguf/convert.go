@@ -25,13 +25,16 @@ type Options struct {
 // tokenizer.json, tokenizer_config.json and model.safetensors. dir must not exist or be empty; it is there
 // in full after Convert, or as before if that fails or ctx ends. The same file gives the same bytes. What the
 // model asks for and the folder can not say is refused by name. Memory: metadata and a few rows.
+//
+// It returns a *FileError for a file that is not supported or has a number that is not finite, and
+// model.ErrNotEmpty.
 func Convert(ctx context.Context, f *File, dir string, options Options) error {
 	if options.DType != model.BF16 && options.DType != model.F32 {
 		panic(fmt.Sprintf("gguf: weights as %q", string(options.DType)))
 	}
 	c := &conversion{f: f, options: options}
 	if err := c.plan(); err != nil {
-		return fmt.Errorf("%s: %w", f.Path, err)
+		return &FileError{f.Path, err}
 	}
 	if err := free(dir); err != nil {
 		return err
@@ -62,7 +65,7 @@ func free(dir string) error {
 	case err != nil:
 		return err
 	case len(entries) > 0:
-		return fmt.Errorf("%s is not empty (%s is in it), want a new or an empty folder", dir, entries[0].Name())
+		return fmt.Errorf("%w: %s has %s in it", model.ErrNotEmpty, dir, entries[0].Name())
 	}
 	return nil
 }
@@ -154,7 +157,7 @@ func (c *conversion) fill(w io.Writer, s source) error {
 			return err
 		}
 		if err := c.encode(raw, row); err != nil {
-			return fmt.Errorf("%s: tensor %s, row %d: %w", c.f.Path, s.from.Name, from, err)
+			return &FileError{c.f.Path, fmt.Errorf("tensor %s, row %d: %w", s.from.Name, from, err)}
 		}
 		if _, err := w.Write(raw); err != nil {
 			return err
@@ -174,7 +177,7 @@ func (c *conversion) fillVector(w io.Writer, s source) error {
 	}
 	raw := make([]byte, int64(len(ordered))*c.options.DType.Bytes())
 	if err := c.encode(raw, ordered); err != nil {
-		return fmt.Errorf("%s: tensor %s: %w", c.f.Path, s.from.Name, err)
+		return &FileError{c.f.Path, fmt.Errorf("tensor %s: %w", s.from.Name, err)}
 	}
 	_, err := w.Write(raw)
 	return err

@@ -232,7 +232,7 @@ func TestConvertLeavesNothing(t *testing.T) {
 		ctx             context.Context
 		file            *File
 	}{
-		{"folder in use", full, "is not empty (mine is in it)", context.Background(),
+		{"folder in use", full, "the folder is not empty: " + full + " has mine in it", context.Background(),
 			tiny("llama", "gpt-2").read(t)},
 		{"infinity", filepath.Join(full, "a"), "a.gguf: tensor output_norm.weight: number 0 is +Inf",
 			context.Background(), infinite},

@@ -1,6 +1,7 @@
 package gguf
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -24,8 +25,21 @@ type entry struct {
 	value any
 }
 
-// Open opens the file at path and reads its header. Errors name the file, the key or tensor, the value, and
-// what was expected.
+// FileError says what is wrong with a file, or what of it is not supported: key or tensor, value, and what
+// was expected.
+type FileError struct {
+	Path string
+	Err  error
+}
+
+// Error begins with the path.
+func (e *FileError) Error() string { return e.Path + ": " + e.Err.Error() }
+
+// Unwrap returns what is wrong.
+func (e *FileError) Unwrap() error { return e.Err }
+
+// Open opens the file at path and reads its header. It returns a *FileError for one that is broken or not
+// supported.
 func Open(path string) (*File, error) {
 	opened, err := os.Open(path)
 	if err != nil {
@@ -33,7 +47,7 @@ func Open(path string) (*File, error) {
 	}
 	info, err := opened.Stat()
 	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s is no regular file, want a GGUF file", path)
+		err = &FileError{path, errors.New("is no regular file, want a GGUF file")}
 	}
 	if err != nil {
 		opened.Close()
@@ -47,11 +61,12 @@ func Open(path string) (*File, error) {
 	return f, nil
 }
 
-// Read reads the header of a GGUF file of size bytes; path is its name for errors. The File reads from r.
+// Read reads the header of a GGUF file of size bytes, as Open does; path is its name for errors. The File
+// reads from r.
 func Read(r io.ReaderAt, size int64, path string) (*File, error) {
 	f := &File{Path: path, from: r}
 	if err := f.readHeader(newCursor(r, size)); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, &FileError{path, err}
 	}
 	return f, nil
 }
