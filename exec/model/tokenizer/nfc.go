@@ -14,8 +14,9 @@ const (
 	hangulCount = leadCount * vowelCount * tailCount
 )
 
-// composed returns text in normalisation form C as the library has it. Unlike golang.org/x/text/unicode/norm it
-// follows the library's older Unicode version and never puts a joiner into a long run of marks.
+// composed returns text in normalisation form C as the library has it. Unlike
+// golang.org/x/text/unicode/norm it follows the library's older Unicode version and never puts a joiner
+// into a long run of marks.
 func composed(text string) string {
 	t := characters()
 	if !t.mayChange(text) {

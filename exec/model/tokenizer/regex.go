@@ -58,10 +58,10 @@ func (n *patternNode) shortest() int {
 	}
 }
 
-// compileRegex compiles a pattern of the library's regular expressions (Oniguruma): literals, escapes, classes,
-// \s \d \w \h and \p{category}, groups, (?i), choices, repetitions (greedy, lazy, possessive) and look-ahead.
-// It refuses what it would not match exactly so: back references, look-behind, anchors, scripts, set operations,
-// endless repetition of a group, and patterns that match the empty text.
+// compileRegex compiles a pattern of the library's regular expressions (Oniguruma): literals, escapes,
+// classes, \s \d \w and \p{category}, groups, (?i), choices, repetitions (greedy, lazy, possessive)
+// and look-ahead. It refuses what it would not match exactly so: back references, look-behind, anchors,
+// scripts, set operations, endless repetition of a group, and patterns that match the empty text.
 func compileRegex(pattern string) (*regex, error) {
 	p := &patternParser{rest: pattern}
 	tree, err := p.choice(0)

@@ -28,7 +28,8 @@ func (p *patternParser) character() rune {
 	return r
 }
 
-// choice parses sequences between bars up to ) or the end. A (?i) counts to the end of the group that it is in.
+// choice parses sequences between bars up to ) or the end. A (?i) counts to the end of the group that it
+// is in.
 func (p *patternParser) choice(depth int) (*patternNode, error) {
 	if depth > nestingMax {
 		return nil, fmt.Errorf("more than %d groups inside each other", nestingMax)
@@ -190,9 +191,10 @@ func (p *patternParser) quantified(part *patternNode) (*patternNode, error) {
 	}
 	node := &patternNode{kind: nodeRepeat, parts: []*patternNode{part}, least: least, most: most}
 	switch {
-	case counted:
+	case counted && least == most:
 	case p.take("?"):
 		node.lazy = true
+	case counted:
 	case p.take("+"):
 		node.exclusive = true
 	}
