@@ -160,6 +160,7 @@ var refusals = map[string]struct{ file, want string }{
 	"empty match":    {split(`a*`), "matches the empty text"},
 	"set operation":  {split(`[a&&b]`), "set operations"},
 	"ligature":       {split(`(?i:straSSe)`), "ligature"},
+	"late option":    {split(`a(?i)b`), "(?i) inside a branch"},
 	"folded letter":  {split(`(?i:é)`), "want ASCII"},
 	"endless group":  {split(`(?:ab)+`), "endless or possessive repetition of a group"},
 	"huge group":     {split(`(?:(?:(?:ab){1000}){1000}){1000}`), "more than 20000 instructions"},

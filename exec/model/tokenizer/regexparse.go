@@ -70,6 +70,9 @@ func (p *patternParser) sequence(depth int) (*patternNode, error) {
 		if err != nil {
 			return nil, err
 		}
+		if part == nil && len(node.parts) > 0 {
+			return nil, errors.New("(?i) inside a branch is not supported, want it first")
+		}
 		if part == nil {
 			continue
 		}
