@@ -1,6 +1,7 @@
 package tokenizer
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"os"
@@ -149,36 +150,38 @@ func (m *bpe) readVocab(v value) {
 
 // readMerges reads merges as lists of two or as strings with one space.
 func (m *bpe) readMerges(v value) {
-	items := v.list()
-	m.merges = make(map[uint64]merge, len(items))
-	for rank, item := range items {
-		var pair []string
-		if len(item.raw) > 0 && item.raw[0] == '[' {
-			pair = read[[]string](item, "two strings")
-		} else {
-			line := item.text()
-			if strings.HasPrefix(line, "#version") {
-				item.refuse(" = %s, want no version line", item.given())
-			}
-			pair = strings.Split(line, " ")
-		}
+	pairs := readPairs(v)
+	m.merges = make(map[uint64]merge, len(pairs))
+	for rank, pair := range pairs {
 		if len(pair) != 2 {
-			item.refuse(" = %s, want [\"left\", \"right\"] or \"left right\"", item.given())
-		}
-		if *v.problem != nil {
+			v.refuse("[%d] = %q, want [\"left\", \"right\"] or \"left right\"", rank, pair)
 			return
 		}
 		var ids [3]int32
 		for i, token := range []string{pair[0], pair[1], pair[0] + pair[1]} {
 			id, ok := m.vocab[token]
 			if !ok {
-				item.refuse(" = %s, want %q in the vocabulary", item.given(), token)
+				v.refuse("[%d] = %q, want %q in the vocabulary", rank, pair, token)
 				return
 			}
 			ids[i] = id
 		}
 		m.merges[pairKey(ids[0], ids[1])] = merge{rank: int32(rank), id: ids[2]}
 	}
+}
+
+// readPairs reads the merges of a file, all of which have one form.
+func readPairs(v value) [][]string {
+	var pairs [][]string
+	if json.Unmarshal(v.raw, &pairs) == nil && pairs != nil {
+		return pairs
+	}
+	lines := read[[]string](v, `a list, all of ["left", "right"] or all of "left right"`)
+	pairs = make([][]string, len(lines))
+	for i, line := range lines {
+		pairs[i] = strings.Split(line, " ")
+	}
+	return pairs
 }
 
 // checkUnknown refuses an unk_token that the vocabulary lacks, unless no character can be unknown.

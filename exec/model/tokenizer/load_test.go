@@ -77,9 +77,10 @@ var refusals = map[string]struct{ file, want string }{
 	"no merges": {model(`"vocab":{"a":0}`), "model.merges is absent or null, want a list"},
 	"merge of three": {
 		model(`"vocab":{"a":0},"merges":["a a a"]`),
-		`model.merges[0] = "a a a", want`,
+		`model.merges[0] = ["a" "a" "a"], want`,
 	},
 	"merge of one":  {model(`"vocab":{"a":0},"merges":[["a"]]`), `model.merges[0] = ["a"], want`},
+	"merge forms":   {model(`"vocab":{"a":0},"merges":["a a",["a","a"]]`), "model.merges = [\"a a\""},
 	"merge unknown": {model(`"vocab":{"a":0},"merges":["a a"]`), `want "aa" in the vocabulary`},
 	"normalizer": {
 		file("normalizer", `{"type":"Lowercase"}`),
