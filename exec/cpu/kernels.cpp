@@ -2,31 +2,11 @@
 
 #include <errno.h>
 
-#include "paths.h"
 #include "gemm.h"
-#include "packed.h"
+#include "kernels_checks.h"
 #include "stream.h"
-#include "workers.h"
 
 using namespace cpu;
-
-namespace {
-
-// Largest row count, depth and width of a matrix: products of two of them fit well into 64 bits.
-constexpr int64_t sizeMax = int64_t(1) << 24;
-
-bool within(int64_t value, int64_t min, int64_t max) { return value >= min && value <= max; }
-
-int32_t checkPath(int32_t path) {
-  if (!within(path, 1, pathMax)) return EINVAL;
-  return available(Path(path)) ? 0 : ENOTSUP;
-}
-
-Workers* of(cpu_workers* w) { return reinterpret_cast<Workers*>(w); }
-
-const PackedWeights* of(const cpu_weights* w) { return reinterpret_cast<const PackedWeights*>(w); }
-
-}  // namespace
 
 int32_t cpu_best_path(void) { return int32_t(bestPath()); }
 

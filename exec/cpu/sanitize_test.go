@@ -8,17 +8,30 @@ import (
 	"testing"
 )
 
-// TestSanitizers compiles the kernels with testdata/check.cpp under the address, undefined-behaviour and
-// thread sanitizers of the C++ compiler and runs the result.
+// TestSanitizers compiles the C++ code with the programs of testdata under sanitizers of the C++ compiler
+// and runs the results.
 func TestSanitizers(t *testing.T) {
-	for _, kind := range []string{"address,undefined", "thread"} {
-		t.Run(kind, func(t *testing.T) {
+	kernels, err := filepath.Glob("*.cpp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	watchTestdata(t)
+	for _, c := range []struct {
+		kind, program string
+		sources       []string
+	}{
+		{"address,undefined", "check_kernels.cpp", kernels},
+		{"address,undefined", "check_workers.cpp", []string{"workers.cpp"}},
+		{"thread", "check_workers.cpp", []string{"workers.cpp"}},
+	} {
+		t.Run(c.kind+" "+c.program, func(t *testing.T) {
 			t.Parallel()
-			if why := cannot(t, kind); why != "" {
-				t.Logf("-fsanitize=%s is unavailable on this machine: %s", kind, why)
+			if why := cannot(t, c.kind); why != "" {
+				t.Logf("-fsanitize=%s is unavailable on this machine: %s", c.kind, why)
 				return
 			}
-			output, err := build(t, kind, checkSources(t))
+			program := filepath.Join("testdata", c.program)
+			output, err := build(t, c.kind, append([]string{program}, c.sources...))
 			if err != nil || output != "ok\n" {
 				t.Errorf("%v: %s", err, output)
 			}
@@ -26,27 +39,18 @@ func TestSanitizers(t *testing.T) {
 	}
 }
 
-// checkSources are the kernels and the program that checks them. Looking at all of testdata makes Go run the
-// test anew when a file there changes.
-func checkSources(t *testing.T) []string {
+// watchTestdata looks at every file of testdata, so that Go runs the test anew when one of them changes.
+func watchTestdata(t *testing.T) {
 	t.Helper()
-	sources, err := filepath.Glob("*.cpp")
+	files, err := filepath.Glob(filepath.Join("testdata", "*"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	ours, err := filepath.Glob(filepath.Join("testdata", "*"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, file := range ours {
+	for _, file := range files {
 		if _, err := os.Stat(file); err != nil {
 			t.Fatal(err)
 		}
-		if filepath.Ext(file) == ".cpp" {
-			sources = append(sources, file)
-		}
 	}
-	return sources
 }
 
 // cannot says why an empty program can not be built or run under that sanitizer, "" if it can.
@@ -71,7 +75,7 @@ func build(t *testing.T, kind string, sources []string) (string, error) {
 		compiler = "g++"
 	}
 	program := filepath.Join(t.TempDir(), "check")
-	args := append(strings.Fields("-std=c++17 -O1 -g -pthread -Wall -Wextra -Wno-uninitialized"+
+	args := append(strings.Fields("-std=c++17 -O1 -g1 -pthread -Wall -Wextra -Wno-uninitialized"+
 		" -Wno-maybe-uninitialized -Wno-psabi -fno-sanitize-recover=all -fsanitize="+kind), "-o", program)
 	if output, err := exec.Command(compiler, append(args, sources...)...).CombinedOutput(); err != nil {
 		return string(output), err

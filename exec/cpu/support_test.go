@@ -25,6 +25,17 @@ func toBF16(f float32) uint16 {
 	return uint16((bits + 0x7fff + bits>>16&1) >> 16)
 }
 
+func fromBF16(b uint16) float32 { return math.Float32frombits(uint32(b) << 16) }
+
+// normals are n draws of a normal law with the given deviation.
+func normals(r *rand.Rand, n int, deviation float64) []float32 {
+	s := make([]float32, n)
+	for i := range s {
+		s[i] = float32(r.NormFloat64() * deviation)
+	}
+	return s
+}
+
 // activations are rows of depth random values, padded with zeros to stride.
 func activations(r *rand.Rand, rows, depth, stride int) []uint16 {
 	x := make([]uint16, rows*stride)
