@@ -18,9 +18,10 @@ struct Unit {
   int64_t first, position;  // positions that it sees
 };
 
-// A block of 16 positions that begins at start.
+// A block of 16 positions that begins at start, and the keys and values to fetch into the second-level cache
+// meanwhile: those of the next block. Line by line, for a burst of fetches would hold up the arithmetic.
 struct Block {
-  const uint16_t *keys, *values;
+  const uint16_t *keys, *values, *nextKeys, *nextValues;
   int64_t start, headDim;
 };
 
@@ -37,6 +38,8 @@ template <int count>
 LANES_INLINE void scores(Unit* units, const Block& b, Lanes* out) {
   Lanes sums[count][4] = {};
   for (int64_t d = 0; d < b.headDim; d += 4) {
+    __builtin_prefetch(b.nextKeys + d * blockTokens, 0, 2);
+    __builtin_prefetch(b.nextKeys + (d + 2) * blockTokens, 0, 2);
     Words near = loadPairs(b.keys + d * blockTokens), far = loadPairs(b.keys + (d + 2) * blockTokens);
     for (int i = 0; i < count; i++) {
       const float* q = units[i].q + d;
@@ -77,6 +80,7 @@ LANES_INLINE void addValues(Unit* units, const Block& b, const Lanes* shrink,
     Lanes sums[count];
     for (int i = 0; i < count; i++) sums[i] = load(units[i].sums + d) * shrink[i];
     for (int t = 0; t < blockTokens; t += 2) {
+      __builtin_prefetch(b.nextValues + t * b.headDim + 2 * d, 0, 2);
       Words pairs = loadPairs(b.values + t * b.headDim + 2 * d);
       for (int i = 0; i < count; i++) {
         sums[i] = multiplyAdd(spread(weights[i][t]), firsts(pairs), sums[i]);
@@ -125,26 +129,20 @@ LANES_INLINE bool sees(const Unit& u, const Block& b) {
   return u.position >= b.start && u.first < b.start + blockTokens;
 }
 
-void fetchBlock(const uint16_t* keys, const uint16_t* values, int64_t headDim) {
-  for (int64_t at = 0; at < blockTokens * headDim; at += 2 * laneCount) {
-    __builtin_prefetch(keys + at, 0, 2);
-    __builtin_prefetch(values + at, 0, 2);
-  }
-}
-
 void takeBlocks(const Attention& a, const AttentionRequest& r, int64_t kvHead, Unit* units, int64_t count,
                 int64_t first, int64_t last) {
   const KVPages& kv = a.kv;
   auto blockAt = [&](int64_t start) {
     int64_t page = r.pageTable[start / kv.pageTokens];
     int64_t at = kv.headOffset(page, kvHead) + start % kv.pageTokens * kv.headDim;
-    return Block{kv.keys + at, kv.values + at, start, kv.headDim};
+    return Block{kv.keys + at, kv.values + at, kv.keys + at, kv.values + at, start, kv.headDim};
   };
   for (int64_t start = first / blockTokens * blockTokens; start <= last; start += blockTokens) {
     Block b = blockAt(start);
     if (start + blockTokens <= last) {
       Block next = blockAt(start + blockTokens);
-      fetchBlock(next.keys, next.values, kv.headDim);
+      b.nextKeys = next.keys;
+      b.nextValues = next.values;
     }
     for (int64_t i = 0; i < count;) {
       if (!sees(units[i], b)) {

@@ -84,3 +84,48 @@ func benchRows(b *testing.B, w *workers, p Path, matrices []*weights) {
 		b.ReportMetric(took/float64(shortest[1]), fmt.Sprintf("m1-ratio-M%d", rows))
 	}
 }
+
+// BenchmarkAttention compares decoding, 8 requests of 2048 tokens at one layer of Qwen3-0.6B's shape, with a
+// pure read of as many bytes. Report: read-ratio is time over the time of the read.
+func BenchmarkAttention(b *testing.B) {
+	const requests, length = 8, 2048
+	s := shape{"", 16, 8, 128, 32, 0, nil, nil}
+	for range requests {
+		s.rows, s.kvLengths = append(s.rows, 1), append(s.kvLengths, length)
+	}
+	bytes := requests * length * s.kvHeads * s.headDim * 4
+	// As many layers as fill the memory that no cache holds.
+	var layers []*attention
+	var read []*weights
+	for len(layers)*bytes < benchBytes {
+		layers = append(layers, newAttention(b, s, uint64(len(layers))))
+		w, err := newWeights(bytes/2/1024, 1024, make([]uint16, bytes/2))
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Cleanup(w.close)
+		read = append(read, w)
+	}
+	out := make([]float32, len(layers[0].q))
+	for _, n := range []int{1, 2} {
+		w := threads(b, n)
+		for _, p := range []Path{AVX2, AVX512} {
+			if !p.Available() {
+				b.Logf("%v: unavailable on this machine", p)
+				continue
+			}
+			b.Run(fmt.Sprintf("threads=%d/%v", n, p), func(b *testing.B) {
+				var shortest []time.Duration
+				for b.Loop() {
+					shortest = best(b, 30,
+						func(round int) error { _, err := stream(w, read[round%len(read)]); return err },
+						func(round int) error { return layers[round%len(layers)].attend(w, p, out) })
+				}
+				b.ReportMetric(0, "ns/op")
+				b.ReportMetric(float64(bytes)/float64(shortest[0]), "read-GB/s")
+				b.ReportMetric(float64(bytes)/float64(shortest[1]), "kv-GB/s")
+				b.ReportMetric(float64(shortest[1])/float64(shortest[0]), "read-ratio")
+			})
+		}
+	}
+}

@@ -13,10 +13,19 @@
 // of threads: sums are taken in an order that depends on the position inside the sum alone, and threads
 // share out whole results, never parts of one sum.
 //
+// Multiplication and addition are fused only where the source says so. A NaN stays in its row; statistics of
+// logits mark such a row, so that its request can fail and the others go on.
+//
 // # Weights
 //
 // Weights are bf16, packed once into 1 KiB tiles of 32 inputs and 16 outputs, in the order in which they are
 // read; every path reads the same tiles. Shapes that are no multiple of 32 and 64 are filled up with zeros.
+//
+// # KV pages
+//
+// Keys and values lie in pages, head by head, in blocks of 16 tokens whose lines are operands for lanes and
+// tiles alike. Softmax goes over blocks counted from position 0, so that neither the size of a page nor the
+// way in which a prompt was cut changes a bit.
 //
 // # Threads
 //

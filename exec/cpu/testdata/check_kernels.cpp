@@ -124,7 +124,7 @@ int main() {
     auto workers = openWorkers(threads);
     for (int32_t p = 1; p <= pathMax; p++) {
       if (!available(Path(p))) continue;
-      for (int64_t rows : {1, 2, 5, 16, 17, 32, 33, 70}) {
+      for (int64_t rows : {1, 5, 17, 35}) {
         checkGemm(*workers, Path(p), 1, 1, rows);
         checkGemm(*workers, Path(p), 65, 33, rows);
         checkGemm(*workers, Path(p), 256, 100, rows);
@@ -132,7 +132,7 @@ int main() {
       const LaneKernels& lanes = laneKernels(Path(p));
       for (int64_t width : {1, 16, 30, 64, 77}) checkRows(lanes.rows, width);
       for (int64_t vocabulary : {1, 16, 100, 4096, 9001}) checkLogits(*workers, lanes.logits, vocabulary);
-      for (int64_t heads : {2, 6, 64}) {
+      for (int64_t heads : {2, 6}) {
         checkAttention(*workers, lanes.attention, heads, 0);
         checkAttention(*workers, lanes.attention, heads, 18);
       }
