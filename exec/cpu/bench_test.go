@@ -62,13 +62,14 @@ func benchRows(b *testing.B, w *workers, p Path, matrices []*weights) {
 	counts := []int{1, 2, 4, 8, 16, 32}
 	first := matrices[0]
 	y := make([]float32, 32*first.paddedColumns())
-	x := activations(source(2), 32, first.depth, first.paddedDepth())
+	stride := first.activationStride()
+	x := activations(source(2), 32, first.depth, stride)
 	at := 0
 	next := func() *weights { at = (at + 1) % len(matrices); return matrices[at] }
 	calls := []func(int) error{func(int) error { _, err := stream(w, next()); return err }}
 	for _, rows := range counts {
 		calls = append(calls, func(int) error {
-			return gemm(w, p, rows, x[:rows*first.paddedDepth()], next(), y[:rows*first.paddedColumns()])
+			return gemm(w, p, rows, x[:rows*stride], next(), y[:rows*first.paddedColumns()])
 		})
 	}
 	var shortest []time.Duration

@@ -34,8 +34,9 @@ TileConfiguration configurationFor(int64_t rows) {
   return c;
 }
 
+// Fetches one tile. Tile by tile between the products: all of a step at once would hold them up.
 inline void fetchAhead(const char* p) {
-  for (int64_t line = 0; line < stepBytes; line += lineBytes) {
+  for (int64_t line = 0; line < tileBytes; line += lineBytes) {
     _mm_prefetch(p + prefetchAheadBytes + line, _MM_HINT_T1);
   }
 }
@@ -51,14 +52,17 @@ void passOfOneTile(const Gemm& g, int64_t m, int64_t b) {
   _tile_zero(2);
   _tile_zero(3);
   for (int64_t step = 0; step < w.steps; step++, p += stepBytes, x += tileDepth) {
-    fetchAhead(p);
     _tile_loadd(4, x, xBytes);
+    fetchAhead(p);
     _tile_loadd(5, p, lineBytes);
     _tile_dpbf16ps(0, 4, 5);
+    fetchAhead(p + tileBytes);
     _tile_loadd(6, p + tileBytes, lineBytes);
     _tile_dpbf16ps(1, 4, 6);
+    fetchAhead(p + 2 * tileBytes);
     _tile_loadd(5, p + 2 * tileBytes, lineBytes);
     _tile_dpbf16ps(2, 4, 5);
+    fetchAhead(p + 3 * tileBytes);
     _tile_loadd(6, p + 3 * tileBytes, lineBytes);
     _tile_dpbf16ps(3, 4, 6);
   }
@@ -81,12 +85,19 @@ void passOfTwoTiles(const Gemm& g, int64_t m, int64_t b) {
     _tile_zero(2);
     _tile_zero(3);
     for (int64_t step = 0; step < w.steps; step++, p += stepBytes, upper += tileDepth, lower += tileDepth) {
-      if (half == 0) fetchAhead(p);
       _tile_loadd(4, upper, xBytes);
       _tile_loadd(7, lower, xBytes);
+      if (half == 0) {
+        fetchAhead(p);
+        fetchAhead(p + tileBytes);
+      }
       _tile_loadd(5, p, lineBytes);
       _tile_dpbf16ps(0, 4, 5);
       _tile_dpbf16ps(2, 7, 5);
+      if (half == 0) {  // for the second half as well, which then finds its weights near
+        fetchAhead(p + 2 * tileBytes);
+        fetchAhead(p + 3 * tileBytes);
+      }
       _tile_loadd(6, p + tileBytes, lineBytes);
       _tile_dpbf16ps(1, 4, 6);
       _tile_dpbf16ps(3, 7, 6);
