@@ -70,8 +70,8 @@ func (w *weights) close() {
 func (w *weights) paddedDepth() int   { return (w.depth + 31) / 32 * 32 }
 func (w *weights) paddedColumns() int { return (w.columns + 63) / 64 * 64 }
 
-// activationStride is a good stride for what goes in: rows that begin at different sets of the nearest cache. At
-// paddedDepth, often a multiple of 2 KiB, rows drive one another out.
+// activationStride is a good stride for what goes in: rows that begin at different sets of the nearest
+// cache. At paddedDepth, often a multiple of 2 KiB, rows drive one another out.
 func (w *weights) activationStride() int { return w.paddedDepth() + 32 }
 
 // bytes is the size of the packed matrix.

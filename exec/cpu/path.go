@@ -19,7 +19,7 @@ const (
 	AMX                        // and matrix tiles for bf16
 )
 
-// Paths are all paths in order.
+// paths are all paths in order.
 var paths = [...]Path{Plain, AVX2, AVX512, AVX512BF16, AMX}
 
 // Best is the last path that this machine, its kernel and this process may use.
