@@ -49,7 +49,9 @@ func byteTokenizer() string {
 // byteRune is the printable rune that stands for a byte in byte-level vocabularies (openai/gpt-2, encoder.py,
 // bytes_to_unicode): itself, or the next from 256 on.
 func byteRune(b int) rune {
-	printable := func(b int) bool { return b >= '!' && b <= '~' || b >= 0xa1 && b <= 0xac || b >= 0xae && b <= 0xff }
+	printable := func(b int) bool {
+		return b >= '!' && b <= '~' || b >= 0xa1 && b <= 0xac || b >= 0xae && b <= 0xff
+	}
 	if printable(b) {
 		return rune(b)
 	}
@@ -70,6 +72,7 @@ const byteTokenizerConfig = `{
   "pad_token": "<|endoftext|>",
   "model_max_length": 4096,
   "chat_template": "{%- for message in messages %}{{- '<|im_start|>' + message.role + '\n' + message.content + ` +
-	`'<|im_end|>\n' }}{%- endfor %}{%- if add_generation_prompt %}{{- '<|im_start|>assistant\n' }}{%- endif %}"
+	`'<|im_end|>\n' }}{%- endfor %}` +
+	`{%- if add_generation_prompt %}{{- '<|im_start|>assistant\n' }}{%- endif %}"
 }
 `
