@@ -71,7 +71,8 @@ const byteTokenizerConfig = `{
   "eos_token": "<|im_end|>",
   "pad_token": "<|endoftext|>",
   "model_max_length": 4096,
-  "chat_template": "{%- for message in messages %}{{- '<|im_start|>' + message.role + '\n' + message.content + ` +
+  "chat_template": "{%- for message in messages %}` +
+	`{{- '<|im_start|>' + message.role + '\n' + message.content + ` +
 	`'<|im_end|>\n' }}{%- endfor %}` +
 	`{%- if add_generation_prompt %}{{- '<|im_start|>assistant\n' }}{%- endif %}"
 }
