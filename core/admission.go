@@ -200,7 +200,7 @@ func (s *Scheduler) cancel(slot int32, outcome Outcome, reason Reason) {
 	r := &s.requests[slot]
 	switch {
 	case r.phase == waiting:
-		s.waiting = removeSlot(s.waiting, slot)
+		s.waiting = slices.DeleteFunc(s.waiting, func(w int32) bool { return w == slot })
 		s.leave(slot, nowhere, outcome, reason, 0)
 	case r.at != nowhere:
 		m := int(r.at)
@@ -218,13 +218,4 @@ func (s *Scheduler) cancel(slot int32, outcome Outcome, reason Reason) {
 			})
 		}
 	}
-}
-
-func removeSlot(slots []int32, slot int32) []int32 {
-	for i, v := range slots {
-		if v == slot {
-			return append(slots[:i], slots[i+1:]...)
-		}
-	}
-	return slots
 }

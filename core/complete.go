@@ -101,7 +101,7 @@ func (s *Scheduler) hop(r *request, seat *seat, mi, next int, res *Result) bool 
 	}
 	if s.alg.Send(&r.Visit, res, next) {
 		s.commit(r.slot, r, mi, res)
-	} else {
+	} else { // as drop; its limit was looked at above
 		seat.dropped++
 		r.drops++
 		s.count.Dropped++
@@ -321,11 +321,16 @@ func (s *Scheduler) leave(slot int32, m int, outcome Outcome, reason Reason, tok
 }
 
 func (s *Scheduler) releaseSeat(seat *seat, m int) {
+	s.releasePages(seat, m)
+	seat.state = seatAbsent
+}
+
+// releasePages takes all KV of the seat: the request keeps its place, not its pages.
+func (s *Scheduler) releasePages(seat *seat, m int) {
 	if seat.pages > 0 {
 		s.models[m].pool.release(seat.tail, seat.pages)
 	}
 	seat.room, seat.pages, seat.tail, seat.kv = 0, 0, noPage, 0
-	seat.state = seatAbsent
 }
 
 func (s *Scheduler) freeSlot(slot int32) {

@@ -66,8 +66,7 @@ func (s *Scheduler) preempt(slot int32, m int) {
 		}
 	}
 	seat := s.seat(youngest, m)
-	s.models[m].pool.release(seat.tail, seat.pages)
-	seat.room, seat.pages, seat.tail, seat.kv = 0, 0, noPage, 0
+	s.releasePages(seat, m)
 	seat.rebuild = true
 	s.count.Preempted++
 }

@@ -60,9 +60,6 @@ func NewWriter(w io.Writer, h Header) (*Writer, error) {
 	return t, t.put(append(line, "]}\n"...))
 }
 
-// Header is the header that was written.
-func (t *Writer) Header() Header { return t.header }
-
 // Write adds a request. It refuses one that a Reader would refuse, an id or arrival that falls
 // included; nothing is written then. It fills in r.OutputTokens where only a path is given.
 func (t *Writer) Write(r *Request) error {
