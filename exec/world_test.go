@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"tokenrouter/core"
+	"tokenrouter/core/keyed"
 	"tokenrouter/exec"
-	"tokenrouter/sim/keyed"
 	"tokenrouter/sim/latency"
 	"tokenrouter/sim/outcome"
 	"tokenrouter/sim/workload"

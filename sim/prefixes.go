@@ -1,6 +1,6 @@
 package sim
 
-import "tokenrouter/sim/keyed"
+import "tokenrouter/core/keyed"
 
 // prefixes names the pages of shared prompt prefixes: a key for each group and page.
 type prefixes struct {

@@ -13,8 +13,8 @@ import (
 	"math"
 
 	"tokenrouter/core"
+	"tokenrouter/core/keyed"
 	"tokenrouter/core/meter"
-	"tokenrouter/sim/keyed"
 	"tokenrouter/sim/latency"
 	"tokenrouter/sim/outcome"
 	"tokenrouter/sim/workload"

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"tokenrouter/sim/keyed"
+	"tokenrouter/core/keyed"
 	"tokenrouter/sim/latency"
 )
 

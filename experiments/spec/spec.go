@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"tokenrouter/core"
+	"tokenrouter/core/keyed"
 	"tokenrouter/experiments/result"
-	"tokenrouter/sim/keyed"
 	"tokenrouter/sim/latency"
 	"tokenrouter/sim/outcome"
 	"tokenrouter/sim/workload"

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"tokenrouter/core"
-	"tokenrouter/sim/keyed"
+	"tokenrouter/core/keyed"
 	"tokenrouter/sim/outcome"
 	"tokenrouter/sim/outcome/trace"
 )

@@ -5,7 +5,7 @@ import (
 	"math"
 
 	"tokenrouter/core"
-	"tokenrouter/sim/keyed"
+	"tokenrouter/core/keyed"
 )
 
 // StatesMax bounds the states of a difficulty chain.

@@ -11,7 +11,7 @@ package outcome
 
 import (
 	"tokenrouter/core"
-	"tokenrouter/sim/keyed"
+	"tokenrouter/core/keyed"
 )
 
 // Request is what the world knows of a live request, and the scheduler must not (I11).

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"tokenrouter/core"
+	"tokenrouter/core/keyed"
 	"tokenrouter/core/route"
-	"tokenrouter/sim/keyed"
 	"tokenrouter/sim/outcome"
 )
 

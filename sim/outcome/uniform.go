@@ -2,7 +2,7 @@ package outcome
 
 import (
 	"tokenrouter/core"
-	"tokenrouter/sim/keyed"
+	"tokenrouter/core/keyed"
 )
 
 // Uniform draws independently at every position and model. Score and Draw of a Result are one

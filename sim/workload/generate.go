@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"tokenrouter/sim/keyed"
+	"tokenrouter/core/keyed"
 )
 
 // Generator is a Source of generated requests. Make one with NewClosed, NewPoisson or NewGamma.

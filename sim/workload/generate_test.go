@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"tokenrouter/sim/keyed"
+	"tokenrouter/core/keyed"
 )
 
 // must unwraps a constructor whose arguments are known to be right.

@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"tokenrouter/sim/keyed"
+	"tokenrouter/core/keyed"
 )
 
 // Length is a distribution of token counts. It is a value made by Fixed, Uniform, Geometric, Lognormal

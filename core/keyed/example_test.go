@@ -3,7 +3,7 @@ package keyed_test
 import (
 	"fmt"
 
-	"tokenrouter/sim/keyed"
+	"tokenrouter/core/keyed"
 )
 
 // A verdict depends on what it is for and on nothing that was drawn before.
