@@ -91,7 +91,7 @@ func (m *maker) weights(w io.Writer, c Config, seed uint64) error {
 	var tensors []Declared
 	for _, e := range c.Expected() {
 		tensors = append(tensors, Declared{e.Name, BF16, e.Shape, func(w io.Writer) error {
-			return fill(w, e, bellOf(e, c.Layers), seed, m.made)
+			return fill(w, &c, e, seed, m.made)
 		}})
 	}
 	metadata := map[string]string{"format": "pt", "weights": "random", "seed": strconv.FormatUint(seed, 10)}

@@ -273,10 +273,10 @@ func TestCheck(t *testing.T) {
 
 // BenchmarkFill makes 1 MiB of weights.
 func BenchmarkFill(b *testing.B) {
-	e := Expected{"w", []int64{512, 1024}}
+	c, e := Config{Layers: 1}, Expected{"w", []int64{512, 1024}}
 	b.SetBytes(1 << 20)
 	for b.Loop() {
-		if err := fill(io.Discard, e, bellOf(e, 1), 1, func(int) error { return nil }); err != nil {
+		if err := fill(io.Discard, &c, e, 1, func(int) error { return nil }); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -47,36 +47,43 @@ func bellOf(e Expected, layers int) bell {
 	return bell{0, spread}
 }
 
+// FillRandom fills dst with the bf16 numbers of the tensor e that Make writes for c and seed, from number first
+// on; len(dst) is even.
+func (c *Config) FillRandom(dst []byte, e Expected, seed uint64, first int64) {
+	name := fnv.New64a()
+	name.Write([]byte(e.Name)) // never fails
+	state := mix(seed^name.Sum64()) + splitmix*uint64(first)
+	b := bellOf(e, c.Layers)
+	// The variance of one part is (65536^2 - 1) / 12.
+	scale := b.spread / math.Sqrt(4*(65536*65536-1)/12.0)
+	for i := 0; i < len(dst); i += 2 {
+		state += splitmix
+		z := mix(state)
+		sum := int64(z&0xffff+z>>16&0xffff+z>>32&0xffff+z>>48) - 131070
+		// The conversion keeps the product from being fused with the sum, which not every machine does.
+		x := b.mean + float64(scale*float64(sum))
+		binary.LittleEndian.PutUint16(dst[i:], ToBF16(float32(x)))
+	}
+}
+
 // chunkBytes is how much of a tensor is made before it is written.
 const chunkBytes = 1 << 18
 
 // fill writes the bf16 numbers of a tensor. It calls made with the bytes of each chunk that it has written,
 // and ends with made's error.
-func fill(w io.Writer, e Expected, b bell, seed uint64, made func(bytes int) error) error {
-	name := fnv.New64a()
-	name.Write([]byte(e.Name)) // never fails
-	state := mix(seed ^ name.Sum64())
-	// The variance of one part is (65536^2 - 1) / 12.
-	scale := b.spread / math.Sqrt(4*(65536*65536-1)/12.0)
-	left, _ := shapeBytes(e.Shape, BF16)
-	chunk := make([]byte, min(left, chunkBytes))
-	for left > 0 {
-		chunk = chunk[:min(left, chunkBytes)]
-		for i := 0; i < len(chunk); i += 2 {
-			state += splitmix
-			z := mix(state)
-			sum := int64(z&0xffff+z>>16&0xffff+z>>32&0xffff+z>>48) - 131070
-			// The conversion keeps the product from being fused with the sum, which not every machine does.
-			x := b.mean + float64(scale*float64(sum))
-			binary.LittleEndian.PutUint16(chunk[i:], ToBF16(float32(x)))
-		}
+func fill(w io.Writer, c *Config, e Expected, seed uint64, made func(bytes int) error) error {
+	size, _ := shapeBytes(e.Shape, BF16)
+	chunk := make([]byte, min(size, chunkBytes))
+	for done := int64(0); done < size; {
+		chunk = chunk[:min(size-done, chunkBytes)]
+		c.FillRandom(chunk, e, seed, done/2)
 		if _, err := w.Write(chunk); err != nil {
 			return err
 		}
 		if err := made(len(chunk)); err != nil {
 			return err
 		}
-		left -= int64(len(chunk))
+		done += int64(len(chunk))
 	}
 	return nil
 }
