@@ -87,6 +87,7 @@ const (
 	NoProgress                      // Failed: the Algorithm moved it in a circle, committing nothing
 	LinkFailed                      // Failed: its hand-off was lost
 	Stopped                         // Cancelled: the executor stopped
+	NotANumber                      // Failed: Result.Failed of a pass of Leave.Model
 )
 
 // Leave says that a request is gone. Slot is -1 if it never had one.
@@ -131,6 +132,6 @@ func (o Outcome) String() string { return outcomeNames[o] }
 
 var reasonNames = [...]string{"", "end of sequence", "length", "stop string", "client left",
 	"timed out", "too long", "pool too small", "malformed", "duplicate", "full",
-	"device failed", "no progress", "link failed", "stopped"}
+	"device failed", "no progress", "link failed", "stopped", "not a number"}
 
 func (r Reason) String() string { return reasonNames[r] }

@@ -61,7 +61,7 @@ func (s *Scheduler) completeRows(m *model, mi int, results []Result) {
 	running, results := m.running[:len(rows)], results[:len(rows)]
 	for i := range rows {
 		row, res, r := &rows[i], &results[i], running[i]
-		if r.slow || !row.Head || res.EOS || r.known+1 >= r.limit {
+		if r.slow || !row.Head || res.EOS || res.Failed || r.known+1 >= r.limit {
 			s.rowDone(row, m, mi, res)
 			continue
 		}
@@ -128,6 +128,11 @@ func (s *Scheduler) rowDone(row *Row, m *model, mi int, res *Result) {
 	seat := s.seat(row.Slot, mi)
 	if r.phase == draining || r.gen != row.Gen {
 		s.unresolved(row, mi)
+		return
+	}
+	if res.Failed {
+		seat.state = seatPending
+		s.end(row.Slot, mi, Failed, NotANumber)
 		return
 	}
 	seat.kv = row.Start + row.Fresh

@@ -47,8 +47,8 @@ type Event struct {
 }
 
 // Result is what a forward pass says of one row: the sampled token and the signals that the
-// device has already reduced from logits and hidden states. The core reads Token, LogProb
-// and EOS; the rest is for the Algorithm. A row whose Head is false has an empty Result.
+// device has already reduced from logits and hidden states. The core reads Token, LogProb,
+// EOS and Failed; the rest is for the Algorithm. A row whose Head is false has an empty Result.
 type Result struct {
 	Token   int32
 	LogProb float32 // natural log, of the sampled token
@@ -56,6 +56,7 @@ type Result struct {
 	EOS     bool    // the token is one of the end-of-sequence ids
 	Next    uint8   // recorded runs: the model that goes on
 	Drop    bool    // recorded runs: the token was dropped on the move to Next
+	Failed  bool    // nothing else is valid: the row's logits are not numbers, and its request ends
 	Score   float64 // router network, CITER confidence or Co-LLM deferral probability
 	Entropy float64 // of the next-token distribution, divided by ln V: 0 to 1
 	Draw    float64 // uniform in [0, 1), keyed by request and position, from the world

@@ -9,7 +9,7 @@ var (
 	eventNames   = []string{"", "done", "arrived", "news", "lost", "cancelled", "submitted", "woken"}
 	newsNames    = []string{"", "admitted", "ended", "cancel", "freed"}
 	outcomeNames = namesOf[core.Outcome](core.Failed)
-	reasonNames  = namesOf[core.Reason](core.Stopped)
+	reasonNames  = namesOf[core.Reason](core.NotANumber)
 )
 
 // namesOf lists what core calls the values up to the last.
@@ -77,6 +77,7 @@ func showResult(f *fields, r *core.Result) {
 	flag(f, "eos", &r.EOS)
 	unsigned(f, "next", &r.Next)
 	flag(f, "drop", &r.Drop)
+	flag(f, "failed", &r.Failed)
 	float(f, "score", &r.Score)
 	float(f, "entropy", &r.Entropy)
 	float(f, "draw", &r.Draw)
