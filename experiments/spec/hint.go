@@ -8,25 +8,25 @@ import (
 // unknown words the problem of a key that does not belong here.
 func (s *section) unknown(key string) string {
 	path := schemaPath(s.name(key))
-	for _, k := range Keys {
+	for _, k := range s.r.manual {
 		if k.Path == path || strings.HasPrefix(k.Path, path+".") || strings.HasPrefix(k.Path, path+"[]") {
 			return "does not apply here: it is for " + k.When
 		}
 	}
 	var here []string
-	for _, k := range Keys {
+	for _, k := range s.r.manual {
 		if rest, ok := strings.CutPrefix(k.Path, schemaPath(s.name(""))); ok {
 			first, _, _ := strings.Cut(rest, ".")
 			here = append(here, strings.TrimSuffix(first, "[]"))
 		}
 	}
-	if path := namesake(key); path != "" && !slices.Contains(here, strings.ToLower(key)) {
+	if path := s.r.namesake(key); path != "" && !slices.Contains(here, strings.ToLower(key)) {
 		return "unknown key, the nearest known is " + path
 	}
 	if best := Nearest(key, here); best != "" {
 		return "unknown key, the nearest known is " + s.name(best)
 	}
-	if best := elsewhere(key); best != "" {
+	if best := s.r.elsewhere(key); best != "" {
 		return "unknown key, the nearest known is " + best
 	}
 	slices.Sort(here)
@@ -43,9 +43,9 @@ var aliases = map[string]string{
 }
 
 // namesake is the key of another section with the same name, or what other systems call it.
-func namesake(key string) string {
+func (r *reader) namesake(key string) string {
 	key = strings.ToLower(key)
-	for _, k := range Keys {
+	for _, k := range r.manual {
 		if strings.HasSuffix(k.Path, "."+key) && !strings.HasPrefix(k.Path, "sweep.") {
 			return k.Path
 		}
@@ -53,12 +53,15 @@ func namesake(key string) string {
 			return before + "." + key
 		}
 	}
-	return aliases[key]
+	if alias := aliases[key]; slices.ContainsFunc(r.manual, func(k Key) bool { return k.Path == alias }) {
+		return alias
+	}
+	return ""
 }
 
 // elsewhere is the known key of any section that is nearest to key: by its last part or last two, or else by
 // a part of key itself, as in treshold_large.
-func elsewhere(key string) string {
+func (r *reader) elsewhere(key string) string {
 	var names []string
 	byName := make(map[string]string)
 	note := func(name, path string) {
@@ -66,7 +69,7 @@ func elsewhere(key string) string {
 			names, byName[name] = append(names, name), path
 		}
 	}
-	for _, k := range Keys {
+	for _, k := range r.manual {
 		parts := strings.Split(strings.ReplaceAll(k.Path, "[]", ""), ".")
 		for i := len(parts) - 1; i >= 0; i-- {
 			path := strings.Join(strings.Split(k.Path, ".")[:i+1], ".")
@@ -93,7 +96,7 @@ func elsewhere(key string) string {
 // giveUp makes all keys known that the section may ever have: what applies depends on a key that is itself
 // at fault.
 func (s *section) giveUp() {
-	for _, k := range Keys {
+	for _, k := range s.r.manual {
 		if rest, ok := strings.CutPrefix(k.Path, schemaPath(s.name(""))); ok {
 			first, _, _ := strings.Cut(rest, ".")
 			s.known[strings.TrimSuffix(first, "[]")] = true

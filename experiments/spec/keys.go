@@ -230,7 +230,7 @@ var Keys = []Key{
 	{"reference[].points", "tables", "a reference without file", "an axis a key, and value"},
 }
 
-// Manual writes Keys as a page of Markdown.
+// Manual writes Keys and SystemKeys as a page of Markdown.
 func Manual() []byte {
 	var b strings.Builder
 	b.WriteString("# Keys of a spec\n\n" +
@@ -238,10 +238,17 @@ func Manual() []byte {
 		" stands for an\n" +
 		"element of an array. An axis of `[sweep]` has an array of values; points are all their" +
 		" combinations, the\n" +
-		"first axis of the list below outermost. A length is an integer, or a table with a law.\n\n" +
-		"| key | type | where | meaning |\n|---|---|---|---|\n")
-	for _, k := range Keys {
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", k.Path, strings.ReplaceAll(k.Type, "|", "\\|"), k.When, k.Doc)
-	}
+		"first axis of the list below outermost. A length is an integer, or a table with a law.\n\n")
+	keyTable(&b, Keys)
+	b.WriteString("\n# Keys of a system\n\n" +
+		"A system of real models, for `tokenrouter generate` and what else runs them, is a TOML file too.\n\n")
+	keyTable(&b, SystemKeys)
 	return []byte(b.String())
+}
+
+func keyTable(b *strings.Builder, keys []Key) {
+	b.WriteString("| key | type | where | meaning |\n|---|---|---|---|\n")
+	for _, k := range keys {
+		fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", k.Path, strings.ReplaceAll(k.Type, "|", "\\|"), k.When, k.Doc)
+	}
 }

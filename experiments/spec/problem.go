@@ -7,19 +7,20 @@ import (
 	"strings"
 )
 
-// Problem is one thing that is wrong with a spec.
+// Problem is one thing that is wrong with a spec or a system's file.
 type Problem struct {
-	File  string
-	Line  int    // from 1; 0 when no line has it
-	Key   string // dotted path, as in models[1].latency.step; empty when the file itself is meant
-	Value string // as given; empty when nothing was given
-	Text  string // what would be right, as in "want 1 to 4", or what is wrong
+	Document string // what the file is: "system"; empty means a spec
+	File     string
+	Line     int    // from 1; 0 when no line has it
+	Key      string // dotted path, as in models[1].latency.step; empty when the file itself is meant
+	Value    string // as given; empty when nothing was given
+	Text     string // what would be right, as in "want 1 to 4", or what is wrong
 }
 
 // Error says where, what was given and what was wanted.
 func (p Problem) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "spec %s", p.File)
+	fmt.Fprintf(&b, "%s %s", cmp.Or(p.Document, "spec"), p.File)
 	if p.Line > 0 {
 		fmt.Fprintf(&b, ":%d", p.Line)
 	}
@@ -37,7 +38,7 @@ func (p Problem) Error() string {
 }
 
 // Problems is everything that is wrong with a spec, in order of file and line, a line of text each. It is
-// the only error that Load returns; it means that the spec, not the world, is at fault.
+// the only error that Load and LoadSystem return; it means that the file, not the world, is at fault.
 type Problems []Problem
 
 // Error is one line a problem.

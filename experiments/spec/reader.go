@@ -13,6 +13,7 @@ import (
 
 // reader collects what is wrong while sections are read.
 type reader struct {
+	manual   []Key // every key that the document may have
 	problems Problems
 	seen     map[string]bool // schema paths that some section asked for
 }

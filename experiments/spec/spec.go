@@ -209,8 +209,8 @@ type loader struct {
 
 func newLoader(path string, root *node, read func(string) ([]byte, error)) *loader {
 	return &loader{
-		spec: &Spec{File: path}, root: root, read: read, traces: make(map[string]traceFacts),
-		files: make(map[string]string), recordings: make(map[string]recordedFacts),
+		reader: reader{manual: Keys}, spec: &Spec{File: path}, root: root, read: read,
+		traces: make(map[string]traceFacts), files: make(map[string]string), recordings: make(map[string]recordedFacts),
 	}
 }
 
