@@ -210,7 +210,8 @@ type loader struct {
 func newLoader(path string, root *node, read func(string) ([]byte, error)) *loader {
 	return &loader{
 		reader: reader{manual: Keys}, spec: &Spec{File: path}, root: root, read: read,
-		traces: make(map[string]traceFacts), files: make(map[string]string), recordings: make(map[string]recordedFacts),
+		traces: make(map[string]traceFacts), files: make(map[string]string),
+		recordings: make(map[string]recordedFacts),
 	}
 }
 
