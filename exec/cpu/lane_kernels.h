@@ -6,6 +6,7 @@
 #include "attention.h"
 #include "logits.h"
 #include "paths.h"
+#include "quantise.h"
 #include "rows.h"
 
 namespace cpu {
@@ -14,6 +15,7 @@ struct LaneKernels {
   RowKernels rows;
   LogitsKernels logits;
   AttentionKernels attention;
+  QuantiseKernels quantise;
 };
 
 // The kernels of an available path.

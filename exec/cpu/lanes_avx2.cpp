@@ -21,11 +21,13 @@
 
 #include "attention_lanes.h"
 
+#include "quantise_lanes.h"
+
 #pragma GCC pop_options
 
 namespace cpu {
 
-const LaneKernels laneKernelsAvx2 = {rowKernels, logitsKernels, attentionKernels};
+const LaneKernels laneKernelsAvx2 = {rowKernels, logitsKernels, attentionKernels, quantiseKernels};
 
 }  // namespace cpu
 

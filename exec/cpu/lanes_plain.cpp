@@ -11,8 +11,10 @@
 
 #include "attention_lanes.h"
 
+#include "quantise_lanes.h"
+
 namespace cpu {
 
-const LaneKernels laneKernelsPlain = {rowKernels, logitsKernels, attentionKernels};
+const LaneKernels laneKernelsPlain = {rowKernels, logitsKernels, attentionKernels, quantiseKernels};
 
 }  // namespace cpu

@@ -24,6 +24,20 @@ constexpr int int8ScaleBytes = blockColumns * int(sizeof(float));
 constexpr int int8Max = 127, int8Zero = 128;
 constexpr float int8LeastMagnitude = 0x1p-119f;  // 127 / magnitude and magnitude / 127 are normal numbers
 
+// Int8Scale is a group's scale and what its numbers are multiplied with before they are rounded: 0 where all
+// are to become 0.
+struct Int8Scale {
+  float scale, inverse;
+};
+
+// The scale of a group whose largest magnitude, as a float32 or a NaN, has these bits.
+Int8Scale int8ScaleOf(uint32_t magnitudeBits);
+
+// Adding 1.5 * 2^23 rounds a small number to the nearest whole one, ties to even, which the low bits then
+// hold above those of 1.5 * 2^23 itself.
+constexpr float int8Rounder = 12582912.0f;
+constexpr int32_t int8RounderBits = 0x4b400000;
+
 // Most inputs of a group, or of a column that is not divided: a sum of that many products fits 32 bits.
 constexpr int64_t int8GroupMax = int64_t(1) << 17;
 

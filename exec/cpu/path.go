@@ -15,8 +15,8 @@ const (
 	Plain      Path = iota + 1 // C++ and nothing else
 	AVX2                       // AVX2 and FMA
 	AVX512                     // AVX-512 F, BW, DQ, VL
-	AVX512BF16                 // and products of bf16 pairs
-	AMX                        // and matrix tiles for bf16
+	AVX512BF16                 // and products of bf16 pairs and of bytes
+	AMX                        // and matrix tiles for both
 )
 
 // paths are all paths in order.

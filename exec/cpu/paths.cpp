@@ -16,6 +16,7 @@ namespace {
 constexpr uint32_t leaf1EcxFma = 1u << 12, leaf1EcxOsxsave = 1u << 27, leaf1EcxAvx = 1u << 28;
 constexpr uint32_t leaf7EbxAvx2 = 1u << 5, leaf7EbxAvx512F = 1u << 16, leaf7EbxAvx512Dq = 1u << 17;
 constexpr uint32_t leaf7EbxAvx512Bw = 1u << 30, leaf7EbxAvx512Vl = 1u << 31;
+constexpr uint32_t leaf7EcxAvx512Vnni = 1u << 11;
 constexpr uint32_t leaf7EdxAmxBf16 = 1u << 22, leaf7EdxAmxTile = 1u << 24, leaf7EdxAmxInt8 = 1u << 25;
 constexpr uint32_t leaf7Sub1EaxAvx512Bf16 = 1u << 5;
 constexpr uint64_t stateAvx = 0x6, stateAvx512 = 0xe6, stateTiles = 0x60000;
@@ -38,12 +39,13 @@ Path detect() {
   uint64_t states = enabledStates();
   if (!has(states, stateAvx)) return Path::plain;
   if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !has(b, leaf7EbxAvx2)) return Path::plain;
-  uint32_t subleaves = a, amx = d;
+  uint32_t subleaves = a, vnni = c, amx = d;
   if (!has(states, stateAvx512) ||
       !has(b, leaf7EbxAvx512F | leaf7EbxAvx512Dq | leaf7EbxAvx512Bw | leaf7EbxAvx512Vl)) {
     return Path::avx2;
   }
-  if (subleaves < 1 || !__get_cpuid_count(7, 1, &a, &b, &c, &d) || !has(a, leaf7Sub1EaxAvx512Bf16)) {
+  if (!has(vnni, leaf7EcxAvx512Vnni) || subleaves < 1 || !__get_cpuid_count(7, 1, &a, &b, &c, &d) ||
+      !has(a, leaf7Sub1EaxAvx512Bf16)) {
     return Path::avx512;
   }
   if (!has(states, stateTiles) || !has(amx, leaf7EdxAmxBf16 | leaf7EdxAmxTile | leaf7EdxAmxInt8) ||

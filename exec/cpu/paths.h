@@ -10,8 +10,8 @@ enum class Path : int32_t {
   plain = 1,       // C++17 and nothing else
   avx2 = 2,        // AVX2, FMA
   avx512 = 3,      // AVX-512 F, BW, DQ, VL
-  avx512bf16 = 4,  // and VDPBF16PS
-  amx = 5,         // and AMX tiles for bf16, with the kernel's leave to use them
+  avx512bf16 = 4,  // and VDPBF16PS, VPDPBUSD (VNNI)
+  amx = 5,         // and AMX tiles for bf16 and int8, with the kernel's leave to use them
 };
 
 constexpr int32_t pathMax = 5;
