@@ -13,7 +13,7 @@ func (l *Loop) carryOut() {
 	for i := range l.out.Tokens {
 		t := &l.out.Tokens[i]
 		q := l.bySlot[t.Slot]
-		q.append(Token{ID: t.Token, LogProb: t.LogProb, Model: t.Model})
+		q.append(Token{ID: t.Token, LogProb: t.LogProb, Model: t.Model, Detail: l.detail(t, q)})
 		q.tell()
 	}
 	l.sendNews()
@@ -35,7 +35,9 @@ func (l *Loop) carryOut() {
 	for i := range l.out.Sends {
 		h := l.out.Sends[i]
 		tokens := l.bySlot[h.Slot].suffix(int(h.Anchor), int(h.Anchor+h.Tokens))
-		l.send(l.c.Core.Models[h.To].Node, Message{Handoff: &h, Anchor: h.Anchor, Tokens: tokens})
+		l.send(l.c.Core.Models[h.To].Node, Message{
+			Handoff: &h, Anchor: h.Anchor, Tokens: tokens, Sampling: l.bySlot[h.Slot].sampling,
+		})
 	}
 	for _, g := range l.out.Grants {
 		r := &l.runners[g.Model]
@@ -43,6 +45,25 @@ func (l *Loop) carryOut() {
 	}
 	for i := range l.out.Launches {
 		l.launch(&l.out.Launches[i])
+	}
+	for m := range l.runners {
+		if !l.runners[m].busy {
+			l.runners[m].due = 0
+		}
+	}
+}
+
+// detail is what the pass that made the token says of it, nil unless the request wants that.
+func (l *Loop) detail(t *core.Token, q *sequence) *Detail {
+	if q.sampling == nil || q.sampling.Top == 0 {
+		return nil
+	}
+	r := &l.runners[t.Model]
+	row := r.rowOf[t.Slot]
+	result := &r.pass.Results[row]
+	return &Detail{
+		TopProb: result.TopProb, Score: result.Score, Entropy: result.Entropy,
+		Top: slices.Clone(r.pass.Top[row]),
 	}
 }
 
@@ -108,16 +129,24 @@ func (l *Loop) launch(launch *core.Launch) {
 	r := &l.runners[launch.Model]
 	p := &r.pass
 	p.Launch, p.At = *launch, l.now
-	p.Tokens = p.Tokens[:0]
+	p.Tokens, p.Contexts = p.Tokens[:0], p.Contexts[:0]
 	for i := range launch.Rows {
 		row := &launch.Rows[i]
-		p.Tokens = append(p.Tokens, l.bySlot[row.Slot].ids[row.Start:row.Start+row.Fresh])
+		q := l.bySlot[row.Slot]
+		p.Tokens = append(p.Tokens, q.ids[row.Start:row.Start+row.Fresh])
+		p.Contexts = append(p.Contexts, Context{Sampling: q.sampling, Prompt: q.prompt, IDs: q.ids})
+		r.rowOf[row.Slot] = int32(i)
 	}
-	p.Results = p.Results[:len(launch.Rows)]
+	p.Results, p.Top = p.Results[:len(launch.Rows)], p.Top[:len(launch.Rows)]
 	clear(p.Results)
+	clear(p.Top)
+	p.DeviceNs = 0
 	p.Grants = append(p.Grants[:0], r.grants...)
 	p.Freed = append(p.Freed[:0], r.freed...)
 	r.grants, r.freed = r.grants[:0], r.freed[:0]
 	r.busy = true
+	if r.due == 0 {
+		r.due = l.now
+	}
 	r.passes <- p
 }

@@ -25,6 +25,21 @@ type Pass struct {
 	// Grants are the KV pages given since the model's last pass, in order. A later grant of a
 	// slot and index replaces an earlier one: pages may have been taken away and given anew.
 	Grants []core.Grant
+	// Contexts[i] is of the request of Launch.Rows[i].
+	Contexts []Context
+	// Top[i] is for the device to set where Contexts[i].Sampling wants it: the most likely tokens of
+	// Launch.Rows[i], the most likely first. It must stay until the next Step.
+	Top [][]Candidate
+	// DeviceNs is for the device to set: how long the work itself took, without what is around it. 0, as
+	// it is when Step is called, stands for all of Step.
+	DeviceNs core.Time
+}
+
+// Context is what a device may know of a request beyond the ids to feed. It may read it during Step.
+type Context struct {
+	Sampling *Sampling // nil: the most likely token each time
+	Prompt   int       // tokens of the prompt
+	IDs      []int32   // prompt and answer as far as they are known here
 }
 
 // runner is a device and its goroutine.
@@ -35,12 +50,16 @@ type runner struct {
 	grants []core.Grant
 	freed  []int32
 	busy   bool
+	rowOf  []int32 // by slot: its row of the pass
+	// The pass was due at due, 0 while none is, and began at started.
+	due, started core.Time
 }
 
 // run steps passes until the channel is closed.
 func (l *Loop) run(m int) {
 	defer l.running.Done()
 	for p := range l.runners[m].passes {
+		l.runners[m].started = l.Now()
 		err := l.runners[m].device.Step(p)
 		l.inbox.complete(stamped{at: l.Now(), kind: core.BatchDone, model: m, err: err})
 	}

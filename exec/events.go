@@ -25,6 +25,7 @@ func (l *Loop) event(e *stamped) core.Event {
 			l.sequences[h.ID] = q
 		}
 		q.prompt = int(h.Prompt) // of a guest that was only announced
+		q.sampling = e.message.Sampling
 		q.accept(&e.message)
 		q.tell()
 		return core.Event{Kind: core.Arrived, Handoff: h}
@@ -42,9 +43,18 @@ func (l *Loop) event(e *stamped) core.Event {
 func (l *Loop) batchDone(e *stamped) core.Event {
 	r := &l.runners[e.model]
 	r.busy = false
+	l.timings[e.model].clock(r, e.at)
+	r.due = e.at
 	if e.err != nil {
-		l.report(fmt.Errorf("model %d (%s): %w", e.model, l.c.Core.Models[e.model].Name, e.err))
+		l.report(fmt.Errorf("model %d (%s): step %d: %w", e.model, l.c.Core.Models[e.model].Name,
+			r.pass.Launch.Seq, e.err))
 		return core.Event{Kind: core.BatchDone, Model: e.model, Failed: true}
+	}
+	for i := range r.pass.Results {
+		if r.pass.Results[i].Failed {
+			l.report(fmt.Errorf("model %d (%s): step %d: request %d: the logits are not finite", e.model,
+				l.c.Core.Models[e.model].Name, r.pass.Launch.Seq, r.pass.Launch.Rows[i].ID))
+		}
 	}
 	return core.Event{Kind: core.BatchDone, Model: e.model, Results: r.pass.Results}
 }

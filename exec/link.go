@@ -15,6 +15,8 @@ type Message struct {
 	At      core.Time     // of the turn that sent it, by the sender's clock
 	Handoff *core.Handoff // or nil
 	News    core.News
+	// Sampling is the request's, with a hand-off.
+	Sampling *Sampling
 	// Tokens are those of positions [Anchor, Anchor + len) of the request, prompt included.
 	Anchor int32
 	Tokens []Token
@@ -25,4 +27,5 @@ type Token struct {
 	ID      int32
 	LogProb float32
 	Model   int32
+	Detail  *Detail // where the request's Sampling wants one
 }

@@ -27,6 +27,8 @@ type Config struct {
 	// Observe, if set, sees every turn right after it, from the loop's goroutine. What it is
 	// shown is overwritten later.
 	Observe func(node int, now core.Time, in []core.Event, out *core.Actions)
+	// Vocab bounds the ids of prompts: those below it are known to the models. 0 means no bound.
+	Vocab int
 	// Failed, if set, is told of device and link errors, from the loop's goroutine.
 	Failed func(error)
 }
@@ -41,6 +43,8 @@ type Request struct {
 	Models    uint32 // as core.Submission.Models
 	Draw      float64
 	Prefix    []uint64
+	// Sampling says how its tokens are drawn; nil: the most likely one each time.
+	Sampling *Sampling
 	// Arrival is when the request was planned to come, no later than it does: delays are
 	// counted from then. 0 means when it is submitted, negative means when it is admitted.
 	Arrival core.Time
@@ -62,6 +66,7 @@ type Loop struct {
 	start     time.Time
 	inbox     inbox
 	runners   []runner
+	timings   []Timing // by model
 	running   sync.WaitGroup
 	sequences map[uint64]*sequence // of all requests that the core knows
 	submitted map[uint64]*sequence // of the turn's submissions: the core may refuse them
@@ -88,11 +93,14 @@ func New(c Config) (*Loop, error) {
 		c: c, s: s, start: time.Now(), inbox: newInbox(),
 		sequences: make(map[uint64]*sequence), submitted: make(map[uint64]*sequence),
 		bySlot: make([]*sequence, c.Core.Requests), runners: make([]runner, len(c.Core.Models)),
+		timings: make([]Timing, len(c.Core.Models)),
 	}
 	for m, device := range c.Devices {
 		if device != nil {
 			l.runners[m] = runner{device: device, passes: make(chan *Pass, 1)}
 			l.runners[m].pass.Results = make([]core.Result, c.Core.Requests)
+			l.runners[m].pass.Top = make([][]Candidate, c.Core.Requests)
+			l.runners[m].rowOf = make([]int32, c.Core.Requests)
 		}
 	}
 	return l, nil
@@ -132,9 +140,25 @@ func (c *Config) check() error {
 // Now is the time since New.
 func (l *Loop) Now() core.Time { return core.Time(time.Since(l.start)) }
 
-// Submit hands in a request. Its end, a refusal included, comes through its Sink.
+// Submit hands in a request. Its end, a refusal by the scheduler included, comes through its Sink. A token
+// that no model knows and a Sampling out of bounds are errors: such a request is not taken.
 func (l *Loop) Submit(r *Request) error {
+	if err := l.c.refusal(r); err != nil {
+		return fmt.Errorf("exec: request %d: %w", r.ID, err)
+	}
 	return l.put(stamped{at: l.Now(), kind: core.Submitted, request: r})
+}
+
+func (c *Config) refusal(r *Request) error {
+	for i, id := range r.Prompt {
+		if c.Vocab > 0 && (id < 0 || int(id) >= c.Vocab) {
+			return fmt.Errorf("prompt[%d] = %d, want 0 to %d", i, id, c.Vocab-1)
+		}
+	}
+	if r.Sampling == nil {
+		return nil
+	}
+	return r.Sampling.Validate()
 }
 
 // Cancel ends a request for the reason: core.ClientLeft, core.TimedOut or core.StopString.

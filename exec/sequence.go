@@ -9,6 +9,7 @@ import (
 // sequence is what this node knows of a request's tokens.
 type sequence struct {
 	request   *Request // nil for a guest
+	sampling  *Sampling
 	prompt    int
 	ids       []int32 // prompt and answer
 	tokens    []Token // the same, with who made them
@@ -17,7 +18,7 @@ type sequence struct {
 }
 
 func newSequence(r *Request) *sequence {
-	q := &sequence{request: r, prompt: len(r.Prompt)}
+	q := &sequence{request: r, sampling: r.Sampling, prompt: len(r.Prompt)}
 	for _, id := range r.Prompt {
 		q.append(Token{ID: id, Model: -1})
 	}
@@ -51,6 +52,9 @@ func (q *sequence) tell() {
 	}
 	for ; q.prompt+q.told < len(q.tokens); q.told++ {
 		t := q.tokens[q.prompt+q.told]
+		if to, ok := q.request.Sink.(Detailer); ok && t.Detail != nil {
+			to.Detail(t.Detail)
+		}
 		q.request.Sink.Token(core.Token{
 			ID: q.request.ID, Slot: -1, Position: int32(q.told),
 			Token: t.ID, LogProb: t.LogProb, Model: t.Model,

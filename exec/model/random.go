@@ -47,8 +47,8 @@ func bellOf(e Expected, layers int) bell {
 	return bell{0, spread}
 }
 
-// FillRandom fills dst with the bf16 numbers of the tensor e that Make writes for c and seed, from number first
-// on; len(dst) is even.
+// FillRandom fills dst with the bf16 numbers of the tensor e that Make writes for c and seed, from number
+// first on; len(dst) is even.
 func (c *Config) FillRandom(dst []byte, e Expected, seed uint64, first int64) {
 	name := fnv.New64a()
 	name.Write([]byte(e.Name)) // never fails

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { NAN_TOKEN = 2, FAIL_TOKEN = 3, REFUSE_TOKEN = 4 };
+enum { NAN_TOKEN = 2, FAIL_TOKEN = 3, REFUSE_TOKEN = 4, FIRST_SAMPLED = 5 };
 
 #define MEMORY_BYTES (INT64_C(1) << 30)
 #define NOTHING (-1)
@@ -169,7 +169,8 @@ static int32_t apply_pages(tr_model *m, const tr_step_counts *counts, const tr_g
                            const int32_t *freed, tr_error *error) {
   int32_t row = blocks(&m->limits);
   for (int32_t i = 0; i < counts->freed; i++) {
-    if (freed[i] < 0 || freed[i] >= m->limits.slots) return fail(error, TR_INVALID, "freed slot %d", freed[i]);
+    if (freed[i] < 0 || freed[i] >= m->limits.slots)
+      return fail(error, TR_INVALID, "freed slot %d", freed[i]);
     for (int32_t j = 0; j < row; j++) m->table[freed[i] * row + j] = NOTHING;
   }
   for (int32_t i = 0; i < counts->grants; i++) {
@@ -190,7 +191,8 @@ static int32_t check_request(const tr_model *m, const tr_request *r, const int32
   if (r->temperature != 0 && !(r->temperature >= 1e-6f))
     return fail(error, TR_INVALID, "temperature %g", (double)r->temperature);
   if (!(r->top_p > 0 && r->top_p <= 1) || !(r->min_p >= 0 && r->min_p <= 1) || r->top_k < 0)
-    return fail(error, TR_INVALID, "top_p %g, min_p %g, top_k %d", (double)r->top_p, (double)r->min_p, r->top_k);
+    return fail(error, TR_INVALID, "top_p %g, min_p %g, top_k %d", (double)r->top_p, (double)r->min_p,
+                r->top_k);
   for (int32_t p = 0; p < r->start + r->rows; p++) {
     const int32_t *at = cell(m, r->slot, p);
     if (!at) return fail(error, TR_INVALID, "slot %d: position %d has no page", r->slot, p);
@@ -199,26 +201,27 @@ static int32_t check_request(const tr_model *m, const tr_request *r, const int32
   }
   for (int32_t i = 0; i < r->rows; i++)
     if (tokens[i] < 0 || tokens[i] >= m->config.vocab) return fail(error, TR_INVALID, "token %d", tokens[i]);
-  if (tokens[r->rows - 1] == REFUSE_TOKEN) return fail(error, TR_INVALID, "token %d is refused", REFUSE_TOKEN);
+  if (tokens[r->rows - 1] == REFUSE_TOKEN)
+    return fail(error, TR_INVALID, "token %d is refused", REFUSE_TOKEN);
   return TR_OK;
 }
 
 /* The token of z + bias at the temperature: the most likely, or the one at the quantile that random says. */
 static int32_t sample(const tr_model *m, const tr_request *r, const tr_bias *biases) {
   const float *z = m->logits;
-  int32_t best = 0;
-  double total = 0, biased[2] = {0, 0};
-  for (int pass = 0; pass < 3; pass++) {
+  int32_t best = FIRST_SAMPLED;
+  double total = 0, most = 0;
+  for (int pass = 0; pass < 3; pass++) { /* the most likely, the sum, the token at the quantile */
     double running = 0, quantile = (double)(r->random >> 11) * 0x1p-53 * total;
-    for (int32_t v = 0; v < m->config.samplable; v++) {
+    for (int32_t v = FIRST_SAMPLED; v < m->config.samplable; v++) {
       double x = z[v];
       for (int32_t i = 0; i < r->biases; i++)
         if (biases[i].token == v) x += (double)biases[i].bias;
       if (pass == 0) {
-        if (v == 0 || x > biased[0]) biased[0] = x, best = v;
+        if (v == FIRST_SAMPLED || x > most) most = x, best = v;
         continue;
       }
-      running += exp((x - biased[0]) / (double)r->temperature);
+      running += exp((x - most) / (double)r->temperature);
       if (pass == 2 && running > quantile) return v;
     }
     if (r->temperature == 0) return best;
@@ -281,7 +284,8 @@ static int64_t now(void) {
 
 static int32_t check_step(tr_model *m, const tr_step_counts *counts, const int32_t *tokens,
                           const tr_request *requests, const tr_step_info *info, tr_error *error) {
-  if (counts->requests > m->limits.requests_max) return fail(error, TR_INVALID, "%d requests", counts->requests);
+  if (counts->requests > m->limits.requests_max)
+    return fail(error, TR_INVALID, "%d requests", counts->requests);
   if (info->size != sizeof *info) return fail(error, TR_INVALID, "info of %d bytes", info->size);
   int32_t rows = 0;
   for (int32_t i = 0; i < counts->requests; i++) {
