@@ -10,8 +10,8 @@ import (
 	"tokenrouter/exec/model/tokenizer"
 )
 
-// vocabulary is a tokenizer whose tokens are the 256 bytes, each with its value as id plus 1, and an end token
-// with the id 0; words come after.
+// vocabulary is a tokenizer whose tokens are the 256 bytes, each with its value as id plus 1, and an end
+// token with the id 0; words come after.
 func vocabulary(t *testing.T, words ...string) *tokenizer.Tokenizer {
 	t.Helper()
 	vocab := []string{`"<end>": 0`}

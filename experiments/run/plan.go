@@ -164,24 +164,18 @@ func (q *planner) steadySet(ctx context.Context, p *spec.Point) (set []int, ok b
 
 // policy is the core's policy of a point, and the set in force at its concurrency; nil for none.
 func (q *planner) policy(ctx context.Context, p *spec.Point) (core.Policy, []int, error) {
+	var table [][]int
+	var set []int
 	switch p.Policy.Kind {
-	case "step-sync":
-		return core.StepSync{}, nil, nil
-	case "model-sync":
-		return core.ModelSync{}, nil, nil
 	case "eager":
-		return core.Eager{}, slices.Repeat([]int{1}, len(p.Models)), nil
+		set = slices.Repeat([]int{1}, len(p.Models))
 	case "delayed":
-		table, err := q.thresholds(ctx, p)
-		if err != nil {
+		var err error
+		if table, err = q.thresholds(ctx, p); err != nil {
 			return nil, nil, err
 		}
-		t, err := core.TableThresholds(table)
-		if err != nil {
-			return nil, nil, err
-		}
-		return core.Delayed{Thresholds: t, MaxWait: p.Policy.MaxWaitNs}, t.Row(p.Concurrency), nil
-	default:
-		panic("run: policy of kind " + p.Policy.Kind)
+		set = table[min(p.Concurrency, len(table))-1]
 	}
+	policy, err := p.Policy.Core(table)
+	return policy, set, err
 }

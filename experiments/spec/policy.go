@@ -170,3 +170,21 @@ func (p *Point) Unpredictable() string {
 	}
 	return ""
 }
+
+// Core is the policy as the scheduler takes it. rows are the thresholds of a delayed one for N = 1, 2, ...:
+// Table, or what the chain has planned.
+func (p Policy) Core(rows [][]int) (core.Policy, error) {
+	switch p.Kind {
+	case "step-sync":
+		return core.StepSync{}, nil
+	case "model-sync":
+		return core.ModelSync{}, nil
+	case "eager":
+		return core.Eager{}, nil
+	case "delayed":
+		t, err := core.TableThresholds(rows)
+		return core.Delayed{Thresholds: t, MaxWait: p.MaxWaitNs}, err
+	default:
+		panic("spec: policy of kind " + p.Kind)
+	}
+}

@@ -1,0 +1,96 @@
+package system
+
+import (
+	"fmt"
+
+	"tokenrouter/core"
+	"tokenrouter/exec/native"
+)
+
+// share gives the models their processors and pages of KV memory: the same number of tokens to each, as many
+// as the budget has room for and the requests can use.
+func (p *Plan) share() error {
+	p.assign()
+	s := &p.Spec
+	footprints := make([]core.Footprint, len(p.models))
+	for i, m := range p.models {
+		p.Core.Models[i].Pages = 1
+		needs, err := p.probe(i)
+		if err != nil {
+			return fmt.Errorf("model %q: %w", m.spec.Name, err)
+		}
+		footprints[i] = core.Footprint{
+			Name: m.spec.Name, WeightBytes: needs.WeightBytes + needs.WorkBytes,
+			KVBytesPerTok: needs.KVBytesPerToken,
+		}
+	}
+	pages, err := core.PlanPages(p.budget, footprints, s.PageTokens)
+	if err != nil {
+		return err
+	}
+	context := (s.ContextMax + s.PageTokens - 1) / s.PageTokens
+	pages = min(pages, context*s.Concurrency)
+	for {
+		if pages < context {
+			return fmt.Errorf("memory of %d bytes has room for %d tokens beside the weights of %s, want at"+
+				" least one context of %d tokens: more memory or a smaller context", p.budget,
+				max(pages, 0)*s.PageTokens, p.names(), s.ContextMax)
+		}
+		total, err := p.total(pages)
+		if err != nil {
+			return err
+		}
+		if total <= p.budget { // work memory may grow with the pages
+			return nil
+		}
+		pages--
+	}
+}
+
+// total is what all models take with so many pages, which they get.
+func (p *Plan) total(pages int) (int64, error) {
+	sum := int64(0)
+	for i, m := range p.models {
+		p.Core.Models[i].Pages = pages
+		needs, err := p.probe(i)
+		if err != nil {
+			return 0, fmt.Errorf("model %q: %w", m.spec.Name, err)
+		}
+		m.needs = needs
+		sum += needs.Total()
+	}
+	return sum, nil
+}
+
+func (p *Plan) probe(i int) (native.Needs, error) {
+	return p.backend.Probe(p.config(i), native.LimitsOf(p.Core, i))
+}
+
+func (p *Plan) names() string {
+	text := ""
+	for i, m := range p.models {
+		if i > 0 {
+			text += " and "
+		}
+		text += fmt.Sprintf("%q", m.spec.Name)
+	}
+	return text
+}
+
+// assign says on which processors each model runs.
+func (p *Plan) assign() {
+	if p.Spec.Shared {
+		return
+	}
+	own := parts(allowedProcessors(), len(p.models))
+	for i, m := range p.models {
+		switch {
+		case m.spec.Processors != nil:
+			m.processors = m.spec.Processors
+		case m.spec.Threads > 0:
+			m.threads = m.spec.Threads
+		case own != nil:
+			m.processors = own[i]
+		}
+	}
+}

@@ -1,0 +1,145 @@
+package system
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"tokenrouter/core"
+	"tokenrouter/exec"
+	"tokenrouter/exec/model/chat"
+	"tokenrouter/exec/native"
+)
+
+// Run is what one run of a system needs besides its Plan.
+type Run struct {
+	Seed    uint64 // of all draws of requests without a seed of their own
+	Observe func(node int, now core.Time, in []core.Event, out *core.Actions)
+	Failed  func(error) // is told of device errors, from the loop's goroutine
+	// Progress, if set, is told how many bytes of all models' weights are in place.
+	Progress func(done, total int64)
+}
+
+// System is a system with its models on their devices.
+type System struct {
+	*Plan
+	Loop    *exec.Loop
+	Devices []exec.Device // by model
+	Models  []*native.Model
+
+	opened []*native.Device
+}
+
+// Open loads the models and makes the loop, which Loop.Run then drives. It ends early with the error of ctx,
+// and leaves nothing behind where it fails.
+func (p *Plan) Open(ctx context.Context, r Run) (s *System, err error) {
+	s = &System{Plan: p}
+	defer func() {
+		if err != nil {
+			s.Close()
+			s = nil
+		}
+	}()
+	total := int64(0)
+	for _, m := range p.models {
+		total += 2 * m.config.Parameters()
+	}
+	done := int64(0)
+	for i, m := range p.models {
+		device, err := s.device(i)
+		if err != nil {
+			return s, err
+		}
+		loaded, err := device.Load(ctx, p.load(i, func(part, _ int64) {
+			if r.Progress != nil {
+				r.Progress(done+part, total)
+			}
+		}))
+		if err != nil {
+			return s, err
+		}
+		done += 2 * m.config.Parameters()
+		s.Models = append(s.Models, loaded)
+		s.Devices = append(s.Devices, native.NewExecutor(loaded, native.Execution{
+			Seed: r.Seed, EOS: p.eos(i), Keyed: p.keyed,
+		}))
+	}
+	s.Loop, err = exec.New(exec.Config{
+		Core: p.Core, Devices: s.Devices, Vocab: p.samplable, Observe: r.Observe, Failed: r.Failed,
+	})
+	return s, err
+}
+
+// device opens the device of model i, or returns the one that all share.
+func (s *System) device(i int) (*native.Device, error) {
+	if s.Spec.Shared && len(s.opened) > 0 {
+		return s.opened[0], nil
+	}
+	m := s.models[i]
+	o := native.Options{Kernels: s.Spec.Kernels, Threads: m.threads, Processors: m.processors}
+	if m.processors != nil {
+		o.Threads = len(m.processors)
+	}
+	for j, other := range s.models {
+		if j == i || s.Spec.Shared {
+			o.BudgetBytes += other.needs.Total()
+		}
+	}
+	d, err := s.backend.Open(o)
+	if err != nil {
+		return nil, fmt.Errorf("device of model %q: %w", m.spec.Name, err)
+	}
+	s.opened = append(s.opened, d)
+	return d, nil
+}
+
+// config is what model i computes.
+func (p *Plan) config(i int) native.Config {
+	m := p.models[i]
+	c := native.Config{Model: m.config, Samplable: p.samplable}
+	if m.spec.Int8 {
+		c.Weights, c.GroupInputs = native.WeightsInt8, m.spec.Group
+	}
+	return c
+}
+
+func (p *Plan) load(i int, progress func(done, total int64)) native.Load {
+	m := p.models[i]
+	l := native.Load{
+		Name: m.spec.Name, Config: p.config(i), Limits: native.LimitsOf(p.Core, i), Progress: progress,
+	}
+	if l.Source = (native.Files{Folder: m.folder}); m.folder == nil {
+		l.Source = &native.Random{Config: m.config, Seed: m.spec.Seed}
+	}
+	return l
+}
+
+// eos are the end tokens that model i has.
+func (p *Plan) eos(i int) []int {
+	return slices.DeleteFunc(slices.Clone(p.EOS), func(id int) bool { return id >= p.models[i].config.Vocab })
+}
+
+// Close frees the models. Loop.Run must have ended, or never been called.
+func (s *System) Close() {
+	for _, d := range s.opened {
+		d.Close()
+	}
+	s.opened = nil
+}
+
+// Chat reads the chat template of the first model that has one. It returns an error that wraps chat.ErrNone
+// where none has.
+func (p *Plan) Chat() (*chat.Template, error) {
+	err := fmt.Errorf("models %s: %w", p.names(), chat.ErrNone)
+	for _, m := range p.models {
+		if m.spec.Dir == "" {
+			continue
+		}
+		t, problem := chat.Load(m.spec.Dir)
+		if !errors.Is(problem, chat.ErrNone) {
+			return t, problem
+		}
+	}
+	return nil, err
+}
