@@ -8,6 +8,7 @@ import (
 	"math"
 
 	"tokenrouter/exec/model"
+	"tokenrouter/exec/model/router"
 )
 
 // Weights says how a device keeps matrices. Norms and biases are always float32.
@@ -19,30 +20,13 @@ const (
 	WeightsInt8 Weights = C.TR_WEIGHTS_INT8 // with a scale an output channel, or a group of its inputs
 )
 
-// RouterKind is a network that judges each token from the hidden state behind it.
-type RouterKind int32
-
-// The kinds.
-const (
-	RouterNone  RouterKind = C.TR_ROUTER_NONE
-	RouterR2R   RouterKind = C.TR_ROUTER_R2R
-	RouterCITER RouterKind = C.TR_ROUTER_CITER
-	RouterCoLLM RouterKind = C.TR_ROUTER_COLLM
-)
-
-// RouterShape is the shape of a router. The zero value is none; only R2R's has sizes.
-type RouterShape struct {
-	Kind                         RouterKind
-	Top, Width, Blocks, Expanded int // logits read, and the widths of the backbone
-}
-
 // Config is all that decides what a model computes on a device, but for the weights themselves.
 type Config struct {
 	Model       model.Config
-	Samplable   int     // ids below it may be sampled; 0: all
-	Weights     Weights // 0: WeightsBF16
-	GroupInputs int     // WeightsInt8: inputs of a scale, a multiple of 64; 0: all of a channel
-	Router      RouterShape
+	Samplable   int          // ids below it may be sampled; 0: all
+	Weights     Weights      // 0: WeightsBF16
+	GroupInputs int          // WeightsInt8: inputs of a scale, a multiple of 64; 0: all of a channel
+	Router      router.Shape // of the network that judges each token; the zero value is none
 }
 
 // native is the C form.
@@ -52,6 +36,10 @@ func (c *Config) native() (C.tr_model_config, error) {
 		return C.tr_model_config{}, fmt.Errorf("native: %w: %d positions, %d tokens, %d of them samplable",
 			ErrInvalid, m.Positions, m.Vocab, c.Samplable)
 	}
+	if r := &c.Router; r.Algorithm != 0 && (r.Hidden != m.Hidden || r.Top > m.Vocab) {
+		return C.tr_model_config{}, fmt.Errorf("native: %w: router %v for a model of hidden size %d and %d tokens",
+			ErrInvalid, r, m.Hidden, m.Vocab)
+	}
 	n := C.tr_model_config{
 		size: C.sizeof_tr_model_config, layers: C.int32_t(m.Layers), hidden: C.int32_t(m.Hidden),
 		heads: C.int32_t(m.Heads), kv_heads: C.int32_t(m.KVHeads), head_dim: C.int32_t(m.HeadDim),
@@ -60,7 +48,7 @@ func (c *Config) native() (C.tr_model_config, error) {
 		output_bias: flag(m.OutputBias), mlp_bias: flag(m.MLPBias), qk_norm: flag(m.QKNorm),
 		weights: C.int32_t(c.Weights), group_inputs: C.int32_t(c.GroupInputs),
 		norm_epsilon: C.float(m.NormEpsilon), rope_factor: C.float(m.Rope.AttentionFactor),
-		router: C.int32_t(c.Router.Kind), router_top: C.int32_t(c.Router.Top),
+		router: C.int32_t(c.Router.Algorithm), router_top: C.int32_t(c.Router.Top),
 		router_width: C.int32_t(c.Router.Width), router_blocks: C.int32_t(c.Router.Blocks),
 		router_expanded: C.int32_t(c.Router.Expanded),
 	}

@@ -15,6 +15,7 @@ import (
 	"unsafe"
 
 	"tokenrouter/exec/model"
+	"tokenrouter/exec/model/router"
 )
 
 // Source has the weights of a model.
@@ -30,6 +31,7 @@ type Load struct {
 	Config   Config
 	Limits   Limits
 	Source   Source
+	Router   *router.Router          // or nil; its shape takes the place of Config.Router
 	Progress func(done, total int64) // of weights; may be nil
 }
 
@@ -45,6 +47,9 @@ func (d *Device) Load(ctx context.Context, l Load) (*Model, error) {
 }
 
 func (d *Device) load(ctx context.Context, l Load) (*Model, error) {
+	if l.Router != nil {
+		l.Config.Router = l.Router.Shape
+	}
 	needs, err := d.Probe(l.Config, l.Limits)
 	if err != nil {
 		return nil, err
@@ -108,7 +113,7 @@ func (m *Model) putAll(ctx context.Context, l Load) error {
 				columns)
 		}
 		tensor, layer := place(e.Name)
-		if err := m.put(tensor, layer, elements[kind], rows, columns, raw); err != nil {
+		if err := put(m, tensor, layer, elements[kind], rows, columns, raw); err != nil {
 			return fmt.Errorf("tensor %s: %w", e.Name, err)
 		}
 		done += 2 * rows * columns
@@ -116,7 +121,30 @@ func (m *Model) putAll(ctx context.Context, l Load) error {
 			l.Progress(done, total)
 		}
 	}
-	return errors.Join(m.putFrequencies(c), m.putWindows(c))
+	return errors.Join(m.putFrequencies(c), m.putWindows(c), m.putRouter(l.Router))
+}
+
+// The parts of a router are numbered as the tensors of the C ABI.
+var (
+	_ = [1]struct{}{}[C.TR_ROUTER_R2R-router.R2R]
+	_ = [1]struct{}{}[C.TR_ROUTER_CITER-router.CITER]
+	_ = [1]struct{}{}[C.TR_ROUTER_COLLM-router.CoLLM]
+	_ = [1]struct{}{}[C.TR_ROUTER_NORM-C.TR_ROUTER_TOP-(router.Norm-router.Top)]
+	_ = [1]struct{}{}[C.TR_ROUTER_OUT_BIAS-C.TR_ROUTER_TOP-(router.OutputBias-router.Top)]
+)
+
+func (m *Model) putRouter(r *router.Router) error {
+	if r == nil {
+		return nil
+	}
+	for _, t := range r.Tensors {
+		tensor := C.int32_t(C.TR_ROUTER_TOP) + C.int32_t(t.Part-router.Top)
+		err := put(m, tensor, t.Block, C.TR_F32, int64(t.Rows), int64(t.Columns), t.Data)
+		if err != nil {
+			return fmt.Errorf("router: part %d of block %d: %w", t.Part, t.Block, err)
+		}
+	}
+	return nil
 }
 
 func (m *Model) putFrequencies(c *model.Config) error {
@@ -125,7 +153,7 @@ func (m *Model) putFrequencies(c *model.Config) error {
 	for _, f := range frequencies {
 		raw = binary.NativeEndian.AppendUint64(raw, math.Float64bits(f))
 	}
-	return m.put(C.TR_ROPE_FREQUENCIES, 0, C.TR_F64, 1, int64(len(frequencies)), raw)
+	return put(m, C.TR_ROPE_FREQUENCIES, 0, C.TR_F64, 1, int64(len(frequencies)), raw)
 }
 
 func (m *Model) putWindows(c *model.Config) error {
@@ -133,13 +161,14 @@ func (m *Model) putWindows(c *model.Config) error {
 	for layer := range c.Layers {
 		raw = binary.NativeEndian.AppendUint32(raw, uint32(c.WindowOf(layer)))
 	}
-	return m.put(C.TR_WINDOWS, 0, C.TR_I32, 1, int64(c.Layers), raw)
+	return put(m, C.TR_WINDOWS, 0, C.TR_I32, 1, int64(c.Layers), raw)
 }
 
-func (m *Model) put(tensor C.int32_t, layer int, kind C.int32_t, rows, columns int64, raw []byte) error {
+func put[T byte | float32](m *Model, tensor C.int32_t, layer int, kind C.int32_t, rows, columns int64,
+	data []T) error {
 	status := C.tr_model_put(m.device.backend.table, m.handle, tensor, C.int32_t(layer), kind,
-		C.int64_t(rows), C.int64_t(columns), unsafe.Pointer(unsafe.SliceData(raw)), &m.text)
-	runtime.KeepAlive(raw)
+		C.int64_t(rows), C.int64_t(columns), unsafe.Pointer(unsafe.SliceData(data)), &m.text)
+	runtime.KeepAlive(data)
 	return m.device.backend.failure(status, &m.text)
 }
 

@@ -87,7 +87,8 @@ typedef struct {
   float rope_factor;  /* both cosine and sine are multiplied by it; 1 but for YaRN */
   int32_t router;     /* TR_ROUTER_... */
   int32_t router_top; /* R2R: how many logits it reads; at most vocab */
-  int32_t router_width, router_blocks, router_expanded; /* R2R: widths of its backbone */
+  int32_t router_width; /* R2R: of its backbone; CITER: of its inner layer */
+  int32_t router_blocks, router_expanded; /* R2R: of its backbone */
 } tr_model_config;
 
 /* Tensors of a model, for model_put. All of them have the layer 0 but those marked [layer]. */
@@ -117,7 +118,7 @@ enum {
   TR_ROUTER_COMBINED, TR_ROUTER_COMBINED_BIAS, /* R2R: [router_width][3 * hidden] */
   TR_ROUTER_IN, TR_ROUTER_IN_BIAS,             /* R2R: [router_width][router_width] */
   TR_ROUTER_NORM, TR_ROUTER_NORM_BIAS,         /* R2R: [layer: block] [1][router_width] */
-  TR_ROUTER_FIRST, TR_ROUTER_FIRST_BIAS,   /* R2R: [layer: block] [expanded][width]; CITER: [any][hidden] */
+  TR_ROUTER_FIRST, TR_ROUTER_FIRST_BIAS,   /* R2R: [layer: block] [expanded][width]; CITER: [width][hidden] */
   TR_ROUTER_SECOND, TR_ROUTER_SECOND_BIAS, /* R2R: [layer: block] [width][expanded] */
   TR_ROUTER_OUT_NORM, TR_ROUTER_OUT_NORM_BIAS, /* R2R: [1][router_width] */
   TR_ROUTER_OUT, TR_ROUTER_OUT_BIAS /* [1][n]: of R2R's width, CITER's inner width, Co-LLM's hidden */

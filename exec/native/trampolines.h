@@ -13,8 +13,8 @@ static inline int32_t tr_device_get_info(const tr_backend *b, int32_t ordinal, t
   return b->device_info(ordinal, info, error);
 }
 
-static inline int32_t tr_device_open(const tr_backend *b, const tr_device_options *options, tr_device **device,
-                                     tr_error *error) {
+static inline int32_t tr_device_open(const tr_backend *b, const tr_device_options *options,
+                                     tr_device **device, tr_error *error) {
   return b->device_open(options, device, error);
 }
 

@@ -112,7 +112,9 @@ static int32_t model_new(tr_device *device, const tr_model_config *config, tr_mo
 
 static int32_t model_put(tr_model *m, int32_t tensor, int32_t layer, int32_t type, int64_t rows,
                          int64_t columns, const void *data, tr_error *error) {
-  if (tensor < TR_EMBEDDING || tensor > TR_ROUTER_OUT_BIAS || layer < 0 || layer >= m->config.layers)
+  int32_t blocks = m->config.router_blocks ? m->config.router_blocks : 1;
+  int32_t layers = tensor < TR_ROUTER_TOP ? m->config.layers : blocks;
+  if (tensor < TR_EMBEDDING || tensor > TR_ROUTER_OUT_BIAS || layer < 0 || layer >= layers)
     return fail(error, TR_INVALID, "tensor %d of layer %d", tensor, layer);
   const int64_t sizes[] = {0, 2, 2, 4, 8, 4};
   const unsigned char *bytes = data;
@@ -130,8 +132,9 @@ static int32_t model_plan(tr_model *m, const tr_limits *limits, tr_needs *took, 
   if (status) return status;
   const tr_model_config *c = &m->config;
   int per_layer = 9 + 3 * c->qkv_bias + c->output_bias + 3 * c->mlp_bias + 2 * c->qk_norm;
-  int want = c->layers * per_layer + (c->tied ? 2 : 3) + 2;
-  if (c->router == TR_ROUTER_NONE && m->puts != want)
+  const int router[] = {0, 10 + 6 * c->router_blocks, 4, 1};
+  int want = c->layers * per_layer + (c->tied ? 2 : 3) + 2 + router[c->router];
+  if (m->puts != want)
     return fail(error, TR_INVALID, "%d tensors have been put, want %d", m->puts, want);
   int64_t bytes = took->weight_bytes + took->kv_bytes + took->work_bytes;
   if (m->device->taken + bytes > m->device->budget)
