@@ -59,11 +59,11 @@ func BenchmarkGemm(b *testing.B) {
 }
 
 func benchRows(b *testing.B, w *workers, p Path, matrices []*weights) {
-	counts := []int{1, 2, 4, 8, 16, 32}
+	counts := []int{1, 2, 4, 8, 16, 32, 128, 512}
 	first := matrices[0]
-	y := make([]float32, 32*first.paddedColumns())
+	y := make([]float32, 512*first.paddedColumns())
 	stride := first.activationStride()
-	x := activations(source(2), 32, first.depth, stride)
+	x := activations(source(2), 512, first.depth, stride)
 	at := 0
 	next := func() *weights { at = (at + 1) % len(matrices); return matrices[at] }
 	calls := []func(int) error{func(int) error { _, err := stream(w, next()); return err }}

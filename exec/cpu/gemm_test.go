@@ -32,6 +32,7 @@ func TestGemmAgainstDouble(t *testing.T) {
 		{"Qwen3-0.6B down", 1024, 3072, 2},
 		{"Qwen3-0.6B gate, fewer inputs", 3072, 96, 18},
 		{"Qwen3 vocabulary, fewer inputs", 151936, 32, 2},
+		{"several panels of rows and inputs", 65, 4090, 250},
 	}
 	w := threads(t, 2)
 	onEachPath(t, func(t *testing.T, p Path) {
@@ -87,29 +88,39 @@ func TestGemmByHand(t *testing.T) {
 
 // TestGemmSameAnswerInAnyBatch: a row has the same bits alone, in every batch, and for any number of threads.
 func TestGemmSameAnswerInAnyBatch(t *testing.T) {
-	const columns, depth, rowsMax = 200, 480, 100
-	r := source(7)
-	m := randomWeights(t, r, columns, depth)
-	x := activations(r, rowsMax, depth, m.paddedDepth())
+	batches := []int{100, 96, 81, 64, 63}
+	for rows := 1; rows <= 49; rows++ {
+		batches = append(batches, rows)
+	}
 	pools := []*workers{threads(t, 1), threads(t, 2), threads(t, 3)}
-	onEachPath(t, func(t *testing.T, p Path) {
-		alone := make([]float32, 0, rowsMax*m.paddedColumns())
-		for row := range rowsMax {
-			alone = append(alone, product(t, pools[0], p, 1, x[row*m.paddedDepth():][:m.paddedDepth()], m)...)
-		}
-		batches := []int{rowsMax, 64, 63}
-		for rows := 1; rows <= 40; rows++ {
-			batches = append(batches, rows)
-		}
-		for _, rows := range batches {
-			for _, w := range pools {
-				y := product(t, w, p, rows, x[:rows*m.paddedDepth()], m)
-				if at := sameBits(y, alone); at >= 0 {
-					t.Fatalf("%d rows: y[%d] = %v, alone %v", rows, at, y[at], alone[at])
+	for _, s := range []struct {
+		name           string
+		columns, depth int
+		batches        []int // the largest first
+	}{
+		{"one panel", 200, 480, batches},
+		{"several panels of rows and inputs", 65, 4090, []int{250}},
+	} {
+		t.Run(s.name, func(t *testing.T) {
+			r := source(7)
+			m := randomWeights(t, r, s.columns, s.depth)
+			x := activations(r, s.batches[0], s.depth, m.paddedDepth())
+			onEachPath(t, func(t *testing.T, p Path) {
+				var alone []float32
+				for row := range s.batches[0] {
+					alone = append(alone, product(t, pools[0], p, 1, x[row*m.paddedDepth():][:m.paddedDepth()], m)...)
 				}
-			}
-		}
-	})
+				for _, rows := range s.batches {
+					for _, w := range pools {
+						y := product(t, w, p, rows, x[:rows*m.paddedDepth()], m)
+						if at := sameBits(y, alone); at >= 0 {
+							t.Fatalf("%d rows: y[%d] = %v, alone %v", rows, at, y[at], alone[at])
+						}
+					}
+				}
+			})
+		})
+	}
 }
 
 // TestGemmNaNStaysInItsRow: not a number and infinity in one row reach no other.
