@@ -21,6 +21,10 @@
 // Weights are bf16, packed once into 1 KiB tiles of 32 inputs and 16 outputs, in the order in which they are
 // read; every path reads the same tiles. Shapes that are no multiple of 32 and 64 are filled up with zeros.
 //
+// Or they are 8 bits, with a scale for each output or for each group of inputs of it, and activations are
+// quantised row by row in the same groups. Sums of whole numbers are exact and the rest has one order, so
+// that here all paths give the same bits.
+//
 // # KV pages
 //
 // Keys and values lie in pages, head by head, in blocks of 16 tokens whose lines are operands for lanes and

@@ -1,4 +1,5 @@
 // Runs the kernels with buffers of exactly the size that they ask for, for sanitizers to watch.
+#include "check_int8.h"
 #include "check_workers.h"
 
 #include <math.h>
@@ -129,6 +130,7 @@ int main() {
         checkGemm(*workers, Path(p), 65, 33, rows);
         checkGemm(*workers, Path(p), 256, 100, rows);
       }
+      checkInt8(*workers, Path(p));
       const LaneKernels& lanes = laneKernels(Path(p));
       for (int64_t width : {1, 16, 30, 64, 77}) checkRows(lanes.rows, width);
       for (int64_t vocabulary : {1, 16, 100, 4096, 9001}) checkLogits(*workers, lanes.logits, vocabulary);
