@@ -36,6 +36,8 @@ var Keys = []Key{
 	{"models[].latency.per_row", "duration", `latency of kind "affine"`, "a row; default 0"},
 	{"models[].latency.per_fresh_ns", "number >= 0", `latency of kind "affine"`,
 		"a token fed, ns; default 0"},
+	{"models[].latency.per_block", "duration", `latency of kind "affine"`,
+		"every 32 tokens fed after the first; default 0"},
 	{"models[].latency.per_context_ns", "number >= 0", `latency of kind "affine"`,
 		"a token in KV, ns; default 0"},
 	{"models[].latency.rows", "integers", `latency of kind "table", or the valid range of "affine"`,

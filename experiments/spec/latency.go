@@ -102,6 +102,7 @@ func (l *loader) affine(s *section) (latency.Model, error) {
 		BaseNs:       float64(s.duration("base", 0, 0)),
 		PerRowNs:     float64(s.duration("per_row", 0, 0)),
 		PerFreshNs:   s.number("per_fresh_ns", 0, 0, math.Inf(1)),
+		PerBlockNs:   float64(s.duration("per_block", 0, 0)),
 		PerContextNs: s.number("per_context_ns", 0, 0, math.Inf(1)),
 	}
 	valid := latency.Range{

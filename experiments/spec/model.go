@@ -206,7 +206,7 @@ func rowsOnly(m latency.Model) bool {
 	case *latency.Affine:
 		c := m.Coefficients()
 		valid, bounded := m.ValidRange()
-		return c.PerFreshNs == 0 && c.PerContextNs == 0 &&
+		return c.PerFreshNs == 0 && c.PerBlockNs == 0 && c.PerContextNs == 0 &&
 			(!bounded || !valid.Fresh.Bound && !valid.Context.Bound)
 	case *latency.Table:
 		valid, _ := m.ValidRange()

@@ -3,7 +3,8 @@
 // A Model maps the Shape of a launch to whole nanoseconds. Kinds:
 //
 //   - Constant: the same time always, as the throughput chain assumes.
-//   - Affine: base + perRow*rows + perFresh*fresh + perContext*context; FitAffine makes one from samples.
+//   - Affine: base + perRow*rows + perFresh*fresh + perBlock*blocks + perContext*context; FitAffine and
+//     FitRelative make one from samples.
 //   - Table: measured times on a grid, interpolated (NewTable, or NewTableOf samples).
 //   - Roofline: from a model's dimensions and a device's peaks (NewRoofline, DimensionsNamed, DeviceNamed).
 //   - Overhead and Padded wrap a Model with host time and with batch sizes rounded up.

@@ -3,6 +3,7 @@ package latency
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/mat"
 )
@@ -46,18 +47,31 @@ func (f Fit) Model(outside Outside) (*Affine, error) {
 	return NewAffineWithin(f.Coefficients, f.Valid, outside)
 }
 
-var termNames = [...]string{"base", "rows", "fresh tokens", "context tokens"}
+var termNames = [...]string{"base", "rows", "fresh tokens", "blocks", "context tokens"}
 
 // terms lists what the terms multiply in a shape.
 func terms(s Shape) [len(termNames)]float64 {
-	return [...]float64{1, float64(s.Rows), float64(s.FreshTokens), float64(s.ContextTokens)}
+	return [...]float64{1, float64(s.Rows), float64(s.FreshTokens), s.blocks(), float64(s.ContextTokens)}
 }
 
-// FitAffine fits base + perRow*rows + perFresh*fresh + perContext*context to samples by least squares.
+// FitAffine fits the terms of Coefficients to samples by least squares.
 // Quantities that cannot be told apart in the samples get no term (see Fit.Dropped). It returns an error
 // when there are fewer than two samples, when all have the same shape, when a time is out of bounds, or
 // when a term is negative under RefuseNegative; then the Fit holds the terms as least squares gave them.
 func FitAffine(points []Point, guard Guard) (Fit, error) {
+	return fitAffine(points, guard, func(Point) float64 { return 1 })
+}
+
+// FitRelative is FitAffine with each sample weighted by 1 / its time: it makes relative errors small, so that
+// steps of a prefill do not outweigh those of decoding, which take a hundredth of their time.
+func FitRelative(points []Point, guard Guard) (Fit, error) {
+	return fitAffine(points, guard, func(p Point) float64 { return 1 / float64(p.Ns) })
+}
+
+// weight is what a sample's equation is multiplied by.
+type weight func(Point) float64
+
+func fitAffine(points []Point, guard Guard, w weight) (Fit, error) {
 	if guard != RefuseNegative && guard != NonNegative {
 		return Fit{}, fmt.Errorf("latency: fit with guard %d, want RefuseNegative or NonNegative", guard)
 	}
@@ -72,12 +86,12 @@ func FitAffine(points []Point, guard Guard) (Fit, error) {
 		return Fit{}, fmt.Errorf("latency: fit of %d samples of one shape, %+v, which tells no slope: "+
 			"want at least 2 shapes, or a constant", len(points), points[0].Shape)
 	}
-	solution, err := leastSquares(points, kept)
+	solution, err := leastSquares(points, kept, w)
 	if err != nil {
 		return Fit{}, err
 	}
 	if guard == NonNegative {
-		if solution, err = leastSquaresNonNegative(points, kept); err != nil {
+		if solution, err = leastSquaresNonNegative(points, kept, w); err != nil {
 			return Fit{}, err
 		}
 	}
@@ -151,19 +165,20 @@ func norm(column []float64) float64 {
 
 // leastSquares fits the given terms; the others are 0. Columns are scaled to a largest value of 1, so
 // that tokens of context do not drown the base.
-func leastSquares(points []Point, kept []int) (solution [len(termNames)]float64, err error) {
+func leastSquares(points []Point, kept []int, w weight,
+) (solution [len(termNames)]float64, err error) {
 	scale := make([]float64, len(kept))
 	design := mat.NewDense(len(points), len(kept), nil)
 	times := mat.NewVecDense(len(points), nil)
 	for i, point := range points {
-		times.SetVec(i, float64(point.Ns))
+		times.SetVec(i, w(point)*float64(point.Ns))
 		for j, term := range kept {
-			scale[j] = max(scale[j], terms(point.Shape)[term])
+			scale[j] = max(scale[j], w(point)*terms(point.Shape)[term])
 		}
 	}
 	for i, point := range points {
 		for j, term := range kept {
-			design.Set(i, j, terms(point.Shape)[term]/scale[j])
+			design.Set(i, j, w(point)*terms(point.Shape)[term]/scale[j])
 		}
 	}
 	var x mat.VecDense
@@ -179,8 +194,9 @@ func leastSquares(points []Point, kept []int) (solution [len(termNames)]float64,
 }
 
 // leastSquaresNonNegative tries every subset of the terms and keeps the best that has no negative
-// term. With four terms that is exact and at most 15 small problems.
-func leastSquaresNonNegative(points []Point, kept []int) (best [len(termNames)]float64, err error) {
+// term. With five terms that is exact and at most 31 small problems.
+func leastSquaresNonNegative(points []Point, kept []int, w weight,
+) (best [len(termNames)]float64, err error) {
 	bestError := math.Inf(1)
 	for subset := 1; subset < 1<<len(kept); subset++ {
 		var chosen []int
@@ -189,24 +205,24 @@ func leastSquaresNonNegative(points []Point, kept []int) (best [len(termNames)]f
 				chosen = append(chosen, term)
 			}
 		}
-		solution, err := leastSquares(points, chosen)
+		solution, err := leastSquares(points, chosen, w)
 		if err != nil {
 			return best, err
 		}
-		if min(solution[0], solution[1], solution[2], solution[3]) < 0 {
+		if slices.Min(solution[:]) < 0 {
 			continue
 		}
-		if squares := squaredError(points, solution); squares < bestError {
+		if squares := squaredError(points, solution, w); squares < bestError {
 			best, bestError = solution, squares
 		}
 	}
 	return best, nil
 }
 
-func squaredError(points []Point, solution [len(termNames)]float64) float64 {
+func squaredError(points []Point, solution [len(termNames)]float64, w weight) float64 {
 	c, sum := coefficientsOf(solution), 0.0
 	for _, point := range points {
-		miss := c.at(point.Shape) - float64(point.Ns)
+		miss := w(point) * (c.at(point.Shape) - float64(point.Ns))
 		sum += miss * miss
 	}
 	return sum
@@ -214,7 +230,8 @@ func squaredError(points []Point, solution [len(termNames)]float64) float64 {
 
 func coefficientsOf(solution [len(termNames)]float64) Coefficients {
 	return Coefficients{
-		BaseNs: solution[0], PerRowNs: solution[1], PerFreshNs: solution[2], PerContextNs: solution[3],
+		BaseNs: solution[0], PerRowNs: solution[1], PerFreshNs: solution[2], PerBlockNs: solution[3],
+		PerContextNs: solution[4],
 	}
 }
 

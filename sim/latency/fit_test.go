@@ -87,7 +87,9 @@ func TestFitFallingIsConstant(t *testing.T) {
 }
 
 func TestFitRecoversTerms(t *testing.T) {
-	want := Coefficients{BaseNs: 5 * ms, PerRowNs: 100_000, PerFreshNs: 2_000, PerContextNs: 3}
+	want := Coefficients{
+		BaseNs: 5 * ms, PerRowNs: 100_000, PerFreshNs: 2_000, PerBlockNs: 700_000, PerContextNs: 3,
+	}
 	var points []Point
 	for _, r := range []int{1, 2, 4, 8} {
 		for _, f := range []int{8, 64, 512} {
@@ -105,6 +107,7 @@ func TestFitRecoversTerms(t *testing.T) {
 		for name, pair := range map[string][2]float64{
 			"base": {fit.BaseNs, want.BaseNs}, "row": {fit.PerRowNs, want.PerRowNs},
 			"fresh": {fit.PerFreshNs, want.PerFreshNs}, "context": {fit.PerContextNs, want.PerContextNs},
+			"block": {fit.PerBlockNs, want.PerBlockNs},
 		} {
 			if math.Abs(pair[0]/pair[1]-1) > 1e-9 {
 				t.Errorf("guard %d: %s term %v, want %v", guard, name, pair[0], pair[1])
@@ -139,7 +142,7 @@ func TestFitResidualsAndDroppedTerms(t *testing.T) {
 		t.Errorf("largest relative error %v at %+v, want 0.1 at 1 row", fit.MaxRelative, fit.Worst)
 	}
 	// One fresh token a row and no context: neither can be told from the rows.
-	if diff := cmp.Diff([]string{"fresh tokens", "context tokens"}, fit.Dropped); diff != "" {
+	if diff := cmp.Diff([]string{"fresh tokens", "blocks", "context tokens"}, fit.Dropped); diff != "" {
 		t.Errorf("dropped terms (-want +got):\n%s", diff)
 	}
 }
@@ -152,5 +155,32 @@ func TestFitFlatCurveHasNoSlope(t *testing.T) {
 	}
 	if math.Abs(fit.BaseNs-6*ms) > 1e-3 || fit.PerRowNs != 0 {
 		t.Errorf("terms %v and %v, want 6 ms and 0", fit.BaseNs, fit.PerRowNs)
+	}
+}
+
+// TestFitRelative: samples of 1 and 100 at one shape have the mean 50.5; the constant c that makes the sum of
+// (c/1 - 1)^2 and (c/100 - 1)^2 least is (1 + 1/100) / (1 + 1/100^2). A second shape, far away and the same,
+// keeps the slope at 0.
+func TestFitRelative(t *testing.T) {
+	fit, err := FitRelative(decodePoints([2]int64{1, 1}, [2]int64{1, 100}, [2]int64{2, 1}, [2]int64{2, 100}),
+		RefuseNegative)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := 1.01 / 1.0001; math.Abs(fit.BaseNs-want) > 1e-9 || math.Abs(fit.PerRowNs) > 1e-9 {
+		t.Errorf("terms %v and %v, want %v and 0", fit.BaseNs, fit.PerRowNs, want)
+	}
+}
+
+// TestBlocks: 1 to 32 tokens are within the first block, 33 to 64 begin the second.
+func TestBlocks(t *testing.T) {
+	a, err := NewAffine(Coefficients{BaseNs: 100, PerBlockNs: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for fresh, want := range map[int]int64{1: 100, 32: 100, 33: 110, 64: 110, 65: 120, 512: 250} {
+		if ns, _ := a.StepNs(Shape{Rows: 1, FreshTokens: fresh}); ns != want {
+			t.Errorf("%d fresh tokens take %d ns, want %d", fresh, ns, want)
+		}
 	}
 }

@@ -103,14 +103,24 @@ type Coefficients struct {
 	BaseNs       float64 // a launch
 	PerRowNs     float64 // a row
 	PerFreshNs   float64 // a token fed
+	PerBlockNs   float64 // every BlockTokens tokens fed after the first ones
 	PerContextNs float64 // a token already in KV
+}
+
+// BlockTokens is how many fresh tokens make a block: what matrix units take at a time, as a rule. A step that
+// is bound by reading weights costs the same for any part of a block.
+const BlockTokens = 32
+
+// blocks counts the blocks of fresh tokens after the first.
+func (s Shape) blocks() float64 {
+	return float64(max(s.FreshTokens-1, 0) / BlockTokens)
 }
 
 // at returns the affine value. The conversions keep compilers from fusing multiply and add, so that
 // every architecture rounds alike.
 func (c Coefficients) at(s Shape) float64 {
 	return c.BaseNs + float64(c.PerRowNs*float64(s.Rows)) + float64(c.PerFreshNs*float64(s.FreshTokens)) +
-		float64(c.PerContextNs*float64(s.ContextTokens))
+		float64(c.PerBlockNs*s.blocks()) + float64(c.PerContextNs*float64(s.ContextTokens))
 }
 
 func (c Coefficients) check() error {
@@ -119,7 +129,7 @@ func (c Coefficients) check() error {
 		ns   float64
 	}{
 		{"base", c.BaseNs}, {"per row", c.PerRowNs}, {"per fresh token", c.PerFreshNs},
-		{"per context token", c.PerContextNs},
+		{"per block", c.PerBlockNs}, {"per context token", c.PerContextNs},
 	}
 	sum := 0.0
 	for _, term := range terms {
@@ -134,7 +144,7 @@ func (c Coefficients) check() error {
 	return nil
 }
 
-// Affine is base + perRow*rows + perFresh*fresh + perContext*context, rounded to whole nanoseconds and
+// Affine is base + perRow*rows + perFresh*fresh + perBlock*blocks + perContext*context, rounded to whole nanoseconds and
 // at least 1. Make one with NewAffine.
 type Affine struct {
 	coefficients Coefficients
