@@ -144,8 +144,8 @@ func (c Coefficients) check() error {
 	return nil
 }
 
-// Affine is base + perRow*rows + perFresh*fresh + perBlock*blocks + perContext*context, rounded to whole nanoseconds and
-// at least 1. Make one with NewAffine.
+// Affine is base + perRow*rows + perFresh*fresh + perBlock*blocks + perContext*context, rounded to whole
+// nanoseconds and at least 1. Make one with NewAffine.
 type Affine struct {
 	coefficients Coefficients
 	valid        Range
