@@ -160,3 +160,20 @@ func TestStepAllocatesNothing(t *testing.T) {
 		t.Errorf("%v allocations a step, want none", allocs)
 	}
 }
+
+// TestFreed: pages of a slot that was freed are gone, those that the same pass grants are not.
+func TestFreed(t *testing.T) {
+	e := native.NewExecutor(newPair(t, core.Eager{}).models[0], native.Execution{})
+	pass := full(1)
+	if err := e.Step(pass); err != nil {
+		t.Fatal(err)
+	}
+	pass.Freed = []int32{0}
+	if err := e.Step(pass); err != nil {
+		t.Errorf("freed and granted again: %v", err)
+	}
+	pass.Grants = nil
+	if err := e.Step(pass); !errors.Is(err, native.ErrInvalid) || !strings.Contains(err.Error(), "has no page") {
+		t.Errorf("freed: %v, want that there is no page", err)
+	}
+}
