@@ -72,3 +72,5 @@ int32_t cpu_layer_norm(int32_t path, const float* x, const float* weight, const 
 }
 
 double cpu_router_tolerance(void) { return routerTolerance; }
+
+double cpu_deferral_tolerance(void) { return deferralTolerance; }

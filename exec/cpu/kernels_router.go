@@ -57,8 +57,9 @@ func (r *scorer) evaluate(t *workers, p Path, hidden, embeddings, logits []float
 		base[C.float](hidden), base[C.float](embeddings), base[C.float](logits), base[C.double](scores)))
 }
 
-// routerTolerance bounds |score - exact|: see router.h.
-func routerTolerance() float64 { return float64(C.cpu_router_tolerance()) }
+// routerTolerance bounds |score - exact|, deferralTolerance that of Co-LLM: see router.h.
+func routerTolerance() float64   { return float64(C.cpu_router_tolerance()) }
+func deferralTolerance() float64 { return float64(C.cpu_deferral_tolerance()) }
 
 // gelu returns gelu(x + bias) as bf16.
 func gelu(p Path, x, bias []float32) ([]uint16, error) {

@@ -39,6 +39,7 @@ int32_t cpu_layer_norm(int32_t path, const float *x, const float *weight, const 
                        float *out);
 
 double cpu_router_tolerance(void);
+double cpu_deferral_tolerance(void);
 
 #ifdef __cplusplus
 }

@@ -57,9 +57,10 @@ enum class RouterTensor : int32_t {
 
 constexpr int32_t routerTensorMax = int32_t(RouterTensor::outputBias);
 
-// Bound on |score - exact|, exact being the same network in double with the same weights, matrices rounded to
-// bf16: what rounding activations to bf16 before each product comes to.
-constexpr double routerTolerance = 0.01;
+// Bounds on |score - exact|, exact being the same network in double with the same weights, matrices rounded
+// to bf16. The first is what rounding activations to bf16 before each product comes to; the second is
+// Co-LLM's, whose one row stays fp32.
+constexpr double routerTolerance = 0.005, deferralTolerance = 1e-6;
 
 // What one evaluation is of. Strides are in elements, at least as long as a row.
 struct RouterRows {
