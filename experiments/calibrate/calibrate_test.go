@@ -1,0 +1,100 @@
+package calibrate
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tokenrouter/sim/latency"
+)
+
+// TestGridWithin: no shape exceeds a bound, and rows, fresh tokens and context can be told apart.
+func TestGridWithin(t *testing.T) {
+	for _, b := range []Bounds{
+		{Rows: 16, Fresh: 512, Context: 2048, Tokens: 16 * 2048}, {Rows: 3, Fresh: 64, Context: 100, Tokens: 300},
+		{Rows: 1, Fresh: 32, Context: 32, Tokens: 32},
+	} {
+		for _, s := range Grid(b) {
+			if s.Rows > b.Rows || s.Rows*s.Fresh > b.Fresh || s.Context+s.Fresh > b.Context ||
+				s.Rows*(s.Context+s.Fresh) > b.Tokens {
+				t.Errorf("bounds %+v: shape %+v is outside", b, s)
+			}
+		}
+	}
+	full := Grid(Bounds{Rows: 16, Fresh: 512, Context: 4096, Tokens: 1 << 20})
+	if len(full) != 65 {
+		t.Errorf("%d shapes, want 65: 8 batch sizes x 4 contexts, 5 x 5 extends and 4 x 2"+
+			" prompts", len(full))
+	}
+}
+
+// law makes steps of 2 ms + 10 us a row + 5 us a fresh token + 100 us a block + 2 ns a token in KV; the other
+// models make them take a quarter longer.
+func law() (samples []Sample, want latency.Coefficients) {
+	want = latency.Coefficients{
+		BaseNs: 2e6, PerRowNs: 10_000, PerFreshNs: 5_000, PerBlockNs: 100_000, PerContextNs: 2,
+	}
+	a, err := latency.NewAffine(want)
+	if err != nil {
+		panic(err)
+	}
+	for _, shape := range Grid(Bounds{Rows: 16, Fresh: 512, Context: 4096, Tokens: 1 << 20}) {
+		ns, _ := a.StepNs(shape.Total())
+		for _, noise := range []int64{0, -100, 90_000_000} { // an outlier does not move a median
+			samples = append(samples, Sample{"m", false, shape, ns + noise}, Sample{"m", true, shape, ns*5/4 + noise})
+		}
+	}
+	return samples, want
+}
+
+func TestFitModels(t *testing.T) {
+	samples, want := law()
+	fits, err := FitModels(samples)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := fits[0].Alone.Coefficients
+	for name, pair := range map[string][2]float64{
+		"base": {got.BaseNs, want.BaseNs}, "row": {got.PerRowNs, want.PerRowNs},
+		"fresh": {got.PerFreshNs, want.PerFreshNs}, "block": {got.PerBlockNs, want.PerBlockNs},
+		"context": {got.PerContextNs, want.PerContextNs},
+	} {
+		if math.Abs(pair[0]/pair[1]-1) > 1e-6 {
+			t.Errorf("%s term %v, want %v", name, pair[0], pair[1])
+		}
+	}
+	if f := fits[0]; math.Abs(f.Beside-1.25) > 1e-6 || len(fits) != 1 {
+		t.Errorf("%d fits, the first with beside %v, want one with 1.25", len(fits), f.Beside)
+	}
+}
+
+func TestWritten(t *testing.T) {
+	samples := []Sample{
+		{"small", false, Shape{Rows: 2, Fresh: 3, Context: 100}, 1_234_567},
+		{"small", true, Shape{Rows: 1, Fresh: 1, Context: 0}, 2_000_000},
+	}
+	want := "model,beside,rows,fresh_tokens,context_tokens,step_ms\n" +
+		"small,false,2,6,200,1.234567\nsmall,true,1,1,0,2.000000\n"
+	if diff := cmp.Diff(want, string(CSV(samples))); diff != "" {
+		t.Errorf("CSV (-want +got):\n%s", diff)
+	}
+	if got := SamplesPath("a/b.toml"); got != "a/b.csv" {
+		t.Errorf("samples in %s, want a/b.csv", got)
+	}
+	all, _ := law()
+	fits, err := FitModels(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(TOML("one\ntwo\n", "b.csv", fits))
+	for _, part := range []string{
+		"# one\n# two\n", "name = \"m\"", "base = \"2ms\"", "per_row = \"10µs\"", "rows = [1, 16]",
+		"fresh_tokens = [1, 512]", "outside = \"clamp\"", "beside = 1.25\n",
+	} {
+		if !strings.Contains(text, part) {
+			t.Errorf("no %q in:\n%s", part, text)
+		}
+	}
+}

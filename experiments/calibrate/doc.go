@@ -1,0 +1,7 @@
+// Package calibrate measures how long the steps of real models take on this machine, over batch size, fresh
+// tokens and context, alone and while the other models run, and fits the simulator's step-time law to them.
+//
+// A calibration is two files: every single step as CSV, and a TOML file with the fits, which a spec takes in
+// with extends = "FILE". The fit minimises relative errors of the medians of each shape; how far it is from
+// them, and where it is valid, stands beside it.
+package calibrate

@@ -1,0 +1,81 @@
+package calibrate
+
+import (
+	"fmt"
+	"slices"
+
+	"tokenrouter/sim/latency"
+)
+
+// ModelFit is the step-time law of one model.
+type ModelFit struct {
+	Model string
+	Alone latency.Fit
+	// Beside is how much longer steps take while the others run: the median, over shapes, of the ratio of
+	// medians; 1 if that was not measured.
+	Beside float64
+	// BesideMin and BesideMax are the least and the largest of those ratios.
+	BesideMin, BesideMax float64
+}
+
+// FitModels fits each model's medians over its shapes, models in the order in which they come.
+func FitModels(samples []Sample) ([]ModelFit, error) {
+	var fits []ModelFit
+	for _, s := range samples {
+		known := func(f ModelFit) bool { return f.Model == s.Model }
+		if slices.ContainsFunc(fits, known) {
+			continue
+		}
+		fit, err := fitModel(samples, s.Model)
+		if err != nil {
+			return nil, fmt.Errorf("model %s: %w", s.Model, err)
+		}
+		fits = append(fits, fit)
+	}
+	return fits, nil
+}
+
+func fitModel(samples []Sample, name string) (ModelFit, error) {
+	alone, beside := map[Shape][]int64{}, map[Shape][]int64{}
+	var shapes []Shape
+	for _, s := range samples {
+		if s.Model != name {
+			continue
+		}
+		of := alone
+		if s.Beside {
+			of = beside
+		}
+		of[s.Shape] = append(of[s.Shape], s.StepNs)
+		if !slices.Contains(shapes, s.Shape) {
+			shapes = append(shapes, s.Shape)
+		}
+	}
+	fit := ModelFit{Model: name, Beside: 1, BesideMin: 1, BesideMax: 1}
+	var points []latency.Point
+	var ratios []float64
+	for _, shape := range shapes {
+		if len(alone[shape]) == 0 {
+			continue
+		}
+		points = append(points, latency.Point{Shape: shape.Total(), Ns: median(alone[shape])})
+		if len(beside[shape]) > 0 {
+			ratios = append(ratios, float64(median(beside[shape]))/float64(median(alone[shape])))
+		}
+	}
+	var err error
+	if fit.Alone, err = latency.FitRelative(points, latency.NonNegative); err != nil {
+		return fit, err
+	}
+	if len(ratios) > 0 {
+		slices.Sort(ratios)
+		fit.Beside, fit.BesideMin, fit.BesideMax = ratios[len(ratios)/2], ratios[0], ratios[len(ratios)-1]
+	}
+	return fit, nil
+}
+
+// median is the lower one of an even number.
+func median(ns []int64) int64 {
+	sorted := slices.Sorted(slices.Values(ns))
+	return sorted[(len(sorted)-1)/2]
+}
