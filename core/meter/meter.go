@@ -185,47 +185,47 @@ func (m *Meter) admit(node int, now core.Time, a *core.Admit) {
 func (m *Meter) tokens(node int, now core.Time, tokens []core.Token) {
 	m.total += uint64(len(tokens))
 	m.lastToken = now
-	for len(tokens) > 0 { // the tokens of a launch, and so of a model, stand together
-		model, n := tokens[0].Model, 1
-		for n < len(tokens) && tokens[n].Model == model {
-			n++
-		}
-		m.tokensBy(model, node, now, tokens[:n])
-		tokens = tokens[n:]
+	for len(tokens) > 0 {
+		tokens = tokens[m.tokensOfModel(node, now, tokens):]
+	}
+	if !m.counting() {
+		m.run.n = 0
 	}
 }
 
-func (m *Meter) tokensBy(model int32, node int, now core.Time, tokens []core.Token) {
-	if m.counting() {
-		m.committed += uint64(len(tokens))
-		m.models[model].committed += uint64(len(tokens))
-	}
+// tokensOfModel takes the tokens of a launch, and so of a model, which stand together, and returns
+// their number.
+func (m *Meter) tokensOfModel(node int, now core.Time, tokens []core.Token) int {
+	model, n := tokens[0].Model, 0
 	byLast := int32(0)
 	if int(model) == len(m.models)-1 {
 		byLast = 1
 	}
-	for i := range tokens {
-		s := m.slot(node, tokens[i].Slot)
+	for n < len(tokens) && tokens[n].Model == model {
+		s := m.slot(node, tokens[n].Slot)
+		n++
 		s.tokens++
 		s.byLast += byLast
-		since := s.last
+		gap := now - s.last
 		s.last = now
-		if since < 0 {
+		if s.tokens == 1 {
 			s.first = now
 			continue
 		}
 		if s.warmup {
 			continue
 		}
-		if now-since != m.run.gap {
+		if gap != m.run.gap {
 			m.flushGaps()
-			m.run.gap = now - since
+			m.run.gap = gap
 		}
 		m.run.n++
 	}
-	if !m.counting() {
-		m.run.n = 0
+	if m.counting() {
+		m.committed += uint64(n)
+		m.models[model].committed += uint64(n)
 	}
+	return n
 }
 
 // flushGaps adds the run of equal times between commits that is being counted: requests that go
