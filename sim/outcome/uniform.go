@@ -35,7 +35,8 @@ func (Uniform) Err() error { return nil }
 // position is where the token that the row samples stands in the answer, from 0.
 func (r *Request) position(row *core.Row) int32 { return row.Start + row.Fresh - r.PromptTokens }
 
-// endsAt reports whether a token at the position is EOS.
+// endsAt reports whether a token at the position is EOS. OutputTokens 0 becomes the greatest
+// number here: never.
 func (r *Request) endsAt(position int32) bool {
-	return r.OutputTokens > 0 && position+1 >= r.OutputTokens
+	return uint32(position) >= uint32(r.OutputTokens-1)
 }
