@@ -16,12 +16,12 @@ func (s *Scheduler) submitted(sub *Submission) {
 	}
 	slot := s.newSlot(sub.ID)
 	r := &s.requests[slot]
-	r.known, r.limit = sub.PromptTokens, sub.PromptTokens+sub.TokensMax
+	r.known = sub.PromptTokens
 	r.Models = s.mask(sub)
+	s.bound(r, sub.PromptTokens+sub.TokensMax, len(sub.Prefix) > 0)
 	r.entry = int8(s.entry(sub, r.Models))
 	d := &s.details[slot]
-	d.prefix, r.prefixed = sub.Prefix, len(sub.Prefix) > 0
-	r.slow = r.prefixed
+	d.prefix = sub.Prefix
 	r.phase = waiting
 	d.arrival, d.prompt = sub.Arrival, sub.PromptTokens
 	r.told = true
@@ -37,7 +37,7 @@ func (s *Scheduler) newSlot(id uint64) int32 {
 	s.requests[slot] = request{Visit: Visit{ID: id}, slot: slot, gen: gen, at: nowhere}
 	s.details[slot] = details{}
 	for m := range s.models {
-		*s.seat(slot, m) = seat{tail: noPage}
+		*s.seat(slot, m) = seat{of: &s.requests[slot], tail: noPage}
 	}
 	return slot
 }
@@ -204,9 +204,9 @@ func (s *Scheduler) cancel(slot int32, outcome Outcome, reason Reason) {
 		s.leave(slot, nowhere, outcome, reason, 0)
 	case r.at != nowhere:
 		m := int(r.at)
-		if s.seat(slot, m).state == seatQueued {
+		if queued := s.seat(slot, m); queued.state == seatQueued {
 			queue := &s.models[m].queue
-			*queue = slices.DeleteFunc(*queue, func(q *request) bool { return q == r })
+			*queue = slices.DeleteFunc(*queue, func(q *seat) bool { return q == queued })
 		}
 		s.end(slot, m, outcome, reason)
 	case !r.cancel:

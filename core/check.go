@@ -119,12 +119,7 @@ func (s *Scheduler) checkLiveness() error {
 	if s.live == 0 || s.away > 0 {
 		return nil
 	}
-	for m := range s.models {
-		if s.models[m].busy {
-			return nil
-		}
-	}
-	if s.wake == 0 {
+	if s.busy == 0 && s.wake == 0 {
 		return fmt.Errorf("I3: %d live, nothing runs, nothing is on its way, no wake-up", s.live)
 	}
 	return nil
@@ -134,14 +129,15 @@ func (s *Scheduler) checkPlaces() error {
 	places := make([]int, len(s.requests))
 	for m := range s.models {
 		mo := &s.models[m]
-		for _, r := range mo.queue {
-			slot := r.slot
+		for _, seat := range mo.queue {
+			slot := seat.of.slot
 			places[slot]++
-			if st := s.seat(slot, m).state; st != seatQueued {
-				return fmt.Errorf("I4: model %d slot %d is in the queue, its seat is in state %d", m, slot, st)
+			if seat != s.seat(slot, m) || seat.state != seatQueued {
+				return fmt.Errorf("I4: model %d slot %d is in the queue, its seat is in state %d",
+					m, slot, s.seat(slot, m).state)
 			}
 		}
-		if !mo.busy {
+		if s.busy>>m&1 == 0 {
 			continue
 		}
 		for _, row := range mo.rows {

@@ -22,7 +22,7 @@ func TestCheckNames(t *testing.T) {
 		{"a chain too short", "I2", func(s *Scheduler) { s.requests[0].seats[0].pages-- }},
 		{"a promise too many", "I2", func(s *Scheduler) { s.models[0].reserved++ }},
 		{"more in KV than room", "I2", func(s *Scheduler) { s.requests[0].seats[0].kv = 99 }},
-		{"nothing to wait for", "I3", func(s *Scheduler) { s.models[0].busy = false }},
+		{"nothing to wait for", "I3", func(s *Scheduler) { s.busy = 0 }},
 		{"twice in the queue", "I4", func(s *Scheduler) {
 			s.models[0].queue = append(s.models[0].queue, s.models[0].queue[0])
 		}},

@@ -11,7 +11,7 @@ const dropsMax = 100
 // batchDone takes the results of a launch. Under a barrier nobody sees a step's results
 // before all of its launches have ended: they are kept until then.
 func (s *Scheduler) batchDone(e *Event) {
-	if e.Model < 0 || e.Model >= len(s.models) || !s.models[e.Model].busy || s.models[e.Model].ended {
+	if e.Model < 0 || e.Model >= len(s.models) || s.busy>>e.Model&1 == 0 || s.models[e.Model].ended {
 		panic(fmt.Sprintf("core: completion of model %d, which is not running", e.Model))
 	}
 	m := &s.models[e.Model]
@@ -25,7 +25,7 @@ func (s *Scheduler) batchDone(e *Event) {
 	m.ended, m.failed = true, e.Failed
 	m.results = append(m.results[:0], e.Results...)
 	for i := range s.models {
-		if s.models[i].busy && !s.models[i].ended {
+		if s.busy>>i&1 != 0 && !s.models[i].ended {
 			return
 		}
 	}
@@ -40,7 +40,7 @@ func (s *Scheduler) batchDone(e *Event) {
 // complete routes each row of a launch on its own.
 func (s *Scheduler) complete(mi int, failed bool, results []Result) {
 	m := &s.models[mi]
-	m.busy = false
+	s.busy &^= 1 << mi
 	if len(m.rows) > cap(s.out.Tokens)-len(s.out.Tokens) {
 		s.out.Tokens = slices.Grow(s.out.Tokens, len(s.requests))
 	}
@@ -51,75 +51,6 @@ func (s *Scheduler) complete(mi int, failed bool, results []Result) {
 		return
 	}
 	s.completeRows(m, mi, results)
-}
-
-// completeRows asks the Algorithm about each row and does what it says. What most rows do,
-// staying or hopping to a model of this node, is done here, in one pass; the rest by rowDone.
-func (s *Scheduler) completeRows(m *model, mi int, results []Result) {
-	own, now := uint32(1)<<mi, s.now
-	rows := m.rows
-	running, results := m.running[:len(rows)], results[:len(rows)]
-	for i := range rows {
-		row, res, r := &rows[i], &results[i], running[i]
-		if r.slow || !row.Head || res.EOS || res.Failed || r.known+1 >= r.limit {
-			s.rowDone(row, m, mi, res)
-			continue
-		}
-		next := mi
-		if r.Models != own {
-			next = s.alg.Route(&r.Visit, res)
-		}
-		seat := &r.seats[mi&(ModelsMax-1)]
-		seat.kv = row.Start + row.Fresh
-		seat.rebuild = false
-		seat.since = now
-		if next != mi {
-			if !s.hop(r, seat, mi, next, res) {
-				s.route(row.Slot, r, seat, mi, next, res)
-			}
-			continue
-		}
-		s.commit(row.Slot, r, mi, res)
-		seat.state = seatQueued
-		m.queue = append(m.queue, r)
-	}
-}
-
-// astray stops an Algorithm that leaves the models of its request.
-func (s *Scheduler) astray(r *request, to int) {
-	panic(fmt.Sprintf("core: %T sent request %d to model %d, which it may not visit", s.alg, r.ID, to))
-}
-
-// hop does what route does where the request goes on at another model of this node and has
-// been there before. It reports false, with nothing done, where that is not so.
-func (s *Scheduler) hop(r *request, seat *seat, mi, next int, res *Result) bool {
-	to := s.near[next&(ModelsMax-1)]
-	target := &r.seats[next&(ModelsMax-1)]
-	if to == nil || target.pages == 0 || r.drops > dropsMax-2 || s.receiver != nil ||
-		uint(next) >= ModelsMax || r.Models&(1<<(next&31)) == 0 {
-		return false
-	}
-	if s.alg.Send(&r.Visit, res, next) {
-		s.commit(r.slot, r, mi, res)
-	} else { // as drop; its limit was looked at above
-		seat.dropped++
-		r.drops++
-		s.count.Dropped++
-	}
-	s.count.Handoffs++
-	seat.state = seatPending
-	seat.seen = r.known
-	to.pendings++
-	to.pendingNs += s.now - target.since
-	if target.kv == r.known {
-		target.kv-- // as comeTo
-	}
-	target.returned = true
-	target.state = seatQueued
-	target.since = s.now
-	r.Model, r.at = int32(next), int8(next)
-	to.queue = append(to.queue, r)
-	return true
 }
 
 // rowDone takes any result.
@@ -143,12 +74,11 @@ func (s *Scheduler) rowDone(row *Row, m *model, mi int, res *Result) {
 		s.enqueue(row.Slot, mi, r, seat)
 		return
 	}
-	seat.rebuild = false
 	next := mi
 	if r.Models != 1<<mi {
 		next = s.alg.Route(&r.Visit, res)
 	}
-	s.route(row.Slot, r, seat, mi, next, res)
+	s.obey(row.Slot, r, seat, mi, next, res)
 }
 
 // unresolved ends a row that has no result to route: its request is gone, and then what it
@@ -169,24 +99,29 @@ func (s *Scheduler) unresolved(row *Row, m int) {
 	s.freeSlot(row.Slot)
 }
 
-// route does what the verdict says: the request goes on at model next.
-func (s *Scheduler) route(slot int32, r *request, seat *seat, m, next int, res *Result) {
+// obey does what the verdict says: the request goes on at model next.
+func (s *Scheduler) obey(slot int32, r *request, seat *seat, m, next int, res *Result) {
 	keep := true
 	if next != m {
-		if uint(next) >= ModelsMax || r.Models>>next&1 == 0 {
+		if !r.mayGo(next) {
 			s.astray(r, next)
 		}
 		keep = s.alg.Send(&r.Visit, res, next)
 	}
 	if keep {
-		s.commit(slot, r, m, res)
+		s.commit(r, m, res)
 		if res.EOS || r.known >= r.limit {
 			seat.state = seatPending
 			s.end(slot, m, Finished, endReason(res.EOS))
 			return
 		}
-	} else if !s.drop(slot, r, seat, m) {
-		return
+	} else {
+		s.count.Dropped++
+		seat.dropped++
+		if r.drops++; r.drops >= dropsMax {
+			s.noProgress(r, seat, m)
+			return
+		}
 	}
 	if next == m {
 		s.enqueue(slot, m, r, seat)
@@ -195,32 +130,28 @@ func (s *Scheduler) route(slot int32, r *request, seat *seat, m, next int, res *
 	s.leaveFor(slot, r, seat, m, next)
 }
 
-// commit adds the sampled token to the answer. batchDone has made room in out.Tokens; the
-// entry is written in place, since appending a literal of this size costs twice as much.
-func (s *Scheduler) commit(slot int32, r *request, m int, res *Result) {
+// commit adds the sampled token to the answer. complete has made room in out.Tokens.
+func (s *Scheduler) commit(r *request, m int, res *Result) {
 	n := len(s.out.Tokens)
 	s.out.Tokens = s.out.Tokens[:n+1]
-	t := &s.out.Tokens[n]
-	t.ID, t.Slot, t.Position, t.Model = r.ID, slot, r.Position, int32(m)
-	t.Token, t.LogProb = res.Token, res.LogProb
+	r.token(&s.out.Tokens[n], m, res)
 	r.Position++
 	r.known++
 	r.drops = 0
 	s.count.Committed++
 }
 
-// drop leaves the sampled token to the peer. It reports false if the request has ended,
-// since its algorithm goes in circles.
-func (s *Scheduler) drop(slot int32, r *request, seat *seat, m int) bool {
-	s.count.Dropped++
-	seat.dropped++
-	r.drops++
-	if r.drops < dropsMax {
-		return true
-	}
+// token writes what is committed of the request in place, field by field: appending a literal of
+// this size costs twice as much.
+func (r *request) token(t *Token, m int, res *Result) {
+	t.ID, t.Slot, t.Position, t.Model = r.ID, r.slot, r.Position, int32(m)
+	t.Token, t.LogProb = res.Token, res.LogProb
+}
+
+// noProgress ends a request whose algorithm goes in circles.
+func (s *Scheduler) noProgress(r *request, seat *seat, m int) {
 	seat.state = seatPending
-	s.end(slot, m, Failed, NoProgress)
-	return false
+	s.end(r.slot, m, Failed, NoProgress)
 }
 
 func endReason(eos bool) Reason {
@@ -270,7 +201,7 @@ func (s *Scheduler) enqueue(slot int32, m int, r *request, seat *seat) {
 	seat.since = s.now
 	r.at = int8(m)
 	queue := &s.models[m].queue
-	*queue = append(*queue, r)
+	*queue = append(*queue, seat)
 }
 
 // end takes a request of this node out of the world. The caller has made sure that no queue
@@ -315,7 +246,7 @@ func (s *Scheduler) leave(slot int32, m int, outcome Outcome, reason Reason, tok
 	}
 	s.unpromise(r)
 	if running {
-		r.phase, r.slow = draining, true
+		r.phase, r.easy = draining, 0
 		return
 	}
 	id, told := r.ID, r.told

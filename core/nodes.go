@@ -34,13 +34,13 @@ func (s *Scheduler) arrived(h *Handoff) {
 	}
 	r := &s.requests[slot]
 	d := &s.details[slot]
-	r.known, r.limit, d.age = h.Anchor+h.Tokens, h.Limit, h.Age
+	r.known, d.age = h.Anchor+h.Tokens, h.Age
 	r.Position, d.prompt = r.known-h.Prompt, h.Prompt
 	r.Models, r.drops, r.State = h.Models, h.Drops, h.State
 	if !r.prefixed {
-		d.prefix, r.prefixed = h.Prefix, len(h.Prefix) > 0
-		r.slow = r.prefixed
+		d.prefix = h.Prefix
 	}
+	s.bound(r, h.Limit, len(d.prefix) > 0)
 	for m := range s.models {
 		s.seat(slot, m).seen = h.Seen[m]
 	}

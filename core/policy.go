@@ -24,21 +24,6 @@ type View struct {
 	now    Time
 	busy   uint32 // bit m: model m was running when planning began
 	queues uint32 // bit m: model m had a queue when planning began
-
-	launched uint32 // bit m: a launch of this turn has taken from the queue of m, which was
-	queued   [ModelsMax]int
-	since    [ModelsMax]Time
-	begun    uint32
-}
-
-// before keeps what a policy may ask of model m's queue and a launch is about to change.
-func (v *View) before(m, queued int, since Time, begun bool) {
-	v.launched |= 1 << m
-	v.queued[m], v.since[m] = queued, since
-	v.begun &^= 1 << m
-	if begun {
-		v.begun |= 1 << m
-	}
 }
 
 // Now is the time of the turn.
@@ -52,9 +37,6 @@ func (v *View) Models() int { return len(v.s.models) }
 
 // Queued is the number of requests that waited at model m of this node when planning began.
 func (v *View) Queued(m int) int {
-	if v.launched>>m&1 != 0 {
-		return v.queued[m]
-	}
 	return len(v.s.models[m].queue)
 }
 
@@ -67,22 +49,16 @@ func (v *View) AnyBusy() bool { return v.busy != 0 }
 // OldestSince is when the first request that waited at m when planning began joined the
 // queue; Now if none did.
 func (v *View) OldestSince(m int) Time {
-	if v.launched>>m&1 != 0 {
-		return v.since[m]
-	}
 	queue := v.s.models[m].queue
 	if len(queue) == 0 {
 		return v.now
 	}
-	return queue[0].seats[m].since
+	return queue[0].since
 }
 
 // Begun says whether a request that waited at m when planning began has been fed a part of
 // its suffix and waits to be fed the rest, under a token budget.
 func (v *View) Begun(m int) bool {
-	if v.launched>>m&1 != 0 {
-		return v.begun>>m&1 != 0
-	}
 	return v.s.begun(m)
 }
 

@@ -62,6 +62,36 @@ func (a plainWander) Send(v *core.Visit, r *core.Result, peer int) bool {
 	return wander(a).Send(v, r, peer)
 }
 
+// forgetful is an Algorithm whose moves hang on nothing but the draw and the model: a core.Batch.
+type forgetful struct{ models int }
+
+func (a forgetful) verdict(model int, r *core.Result) core.Verdict {
+	h := hash(uint64(r.Draw*(1<<52)), uint64(model))
+	next := int(h % uint64(a.models+1))
+	if next == a.models {
+		next = model
+	}
+	return core.Verdict{Next: next, Keep: next == model || h>>32%3 != 0}
+}
+
+func (a forgetful) Route(v *core.Visit, r *core.Result) int {
+	next := a.verdict(int(v.Model), r).Next
+	if v.Models>>next&1 == 0 {
+		return int(v.Model)
+	}
+	return next
+}
+
+func (a forgetful) Send(v *core.Visit, r *core.Result, _ int) bool {
+	return a.verdict(int(v.Model), r).Keep
+}
+
+func (a forgetful) Judge(model int, results []core.Result, verdicts []core.Verdict) {
+	for i := range results {
+		verdicts[i] = a.verdict(model, &results[i])
+	}
+}
+
 // chooser makes a random world: pick(n) is one of 0..n-1.
 type chooser struct {
 	pick func(n int) int
@@ -101,8 +131,11 @@ func (c chooser) config() (core.Config, [][]int) {
 		TokenBudget: c.oneOf(0, 0, 8, 11),
 	}
 	config.Requests = config.LiveMax*2 + c.pick(4)
-	if c.pick(2) == 0 {
+	switch c.pick(3) {
+	case 0:
 		config.Algorithm = plainWander{count}
+	case 1:
+		config.Algorithm = forgetful{count}
 	}
 	for m := range count {
 		node := m % nodes

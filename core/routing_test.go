@@ -290,3 +290,25 @@ func playBatch(t *testing.T, a core.Algorithm, seeds map[uint64]uint64, b core.T
 	w.run().settled()
 	return steps
 }
+
+// contrarian has the Judge of R2R, but not its Route.
+type contrarian struct{ route.R2R }
+
+func (contrarian) Route(v *core.Visit, _ *core.Result) int { return 1 - int(v.Model) }
+
+// TestEmbeddedJudge: a Judge that comes from an embedded type does not stand for the Route that
+// takes the place of that type's: the large model makes every token, where R2R would ask it for
+// none.
+func TestEmbeddedJudge(t *testing.T) {
+	never := route.R2R{Threshold: 2}
+	for _, a := range []core.Algorithm{contrarian{never}, &contrarian{never}} {
+		answer, steps, _ := play(t, a, core.Submission{ID: 1, TokensMax: 20})
+		large := 0
+		for _, step := range steps {
+			large += step.model
+		}
+		if len(answer) < 2 || large != len(answer) {
+			t.Errorf("%T: the large model made %d of %d tokens", a, large, len(answer))
+		}
+	}
+}

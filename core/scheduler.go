@@ -21,11 +21,12 @@ const (
 const nowhere = -1
 
 // request is the part of a slot that turns touch. Its first fields fill a cache line of 64
-// bytes, and two seats another: the loops over rows live on that.
+// bytes: the loops over rows live on that.
 type request struct {
 	Visit
 	known    int32 // tokens: prompt and committed, as far as this node knows
 	limit    int32 // known is never above it
+	easy     int32 // while known is below it, a token neither ends the request nor takes rowDone
 	slot     int32
 	gen      uint32
 	at       int8 // model of this node where it is queued or running
@@ -35,7 +36,6 @@ type request struct {
 	told     bool // NewsAdmitted has come, or this node is the front
 	cancel   bool // NewsCancel has come: end it wherever it turns up
 	prefixed bool // details.prefix is not empty
-	slow     bool // prefixed or draining: its rows take more than completeRows does
 	seats    [ModelsMax]seat
 }
 
@@ -63,6 +63,7 @@ const (
 
 // seat is a request's place at one model.
 type seat struct {
+	of       *request
 	since    Time  // when it joined the queue; of a pending seat, when the request left
 	kv       int32 // tokens in KV
 	room     int32 // tokens that the pages hold
@@ -77,16 +78,16 @@ type seat struct {
 }
 
 type model struct {
-	queue    []*request // oldest first
-	rows     []Row      // of the launch in flight
-	running  []*request // of those rows
+	queue    []*seat // oldest first
+	rows     []Row   // of the launch in flight
+	running  []*seat // of those rows
 	pool     pool
 	seq      uint64
 	rowsMax  int
 	owned    bool
-	busy     bool
 	ended    bool // busy, but its results are here: they wait for the other models (barrier)
 	failed   bool // with ended
+	chunked  bool // a row of the launch in flight has no Head
 	results  []Result
 	reserved int // pages promised here, also for a model of another node
 	pages    int
@@ -117,17 +118,21 @@ type Scheduler struct {
 	policy   Policy
 	enter    Entry
 	receiver Receiver
+	batch    Batch
 	requests []request
 	details  []details
 	models   []model
-	near     [ModelsMax]*model // those of this node
+	near     [ModelsMax]*model // those of this node; none if the Algorithm is a Receiver
 	byID     table
-	free     []int32 // slots
-	waiting  []int32 // slots, oldest first
-	order    []int32 // of events, for a turn with several
-	live     int     // N
-	away     int     // live requests at another node or on their way
-	started  uint64  // ages given
+	busy     uint32    // bit m: model m is running
+	free     []int32   // slots
+	waiting  []int32   // slots, oldest first
+	order    []int32   // of events, for a turn with several
+	verdicts []Verdict // scratch of completeRows, as goes
+	goes     []int32
+	live     int    // N
+	away     int    // live requests at another node or on their way
+	started  uint64 // ages given
 	now      Time
 	wake     Time // Actions.Wake of the last turn
 	view     View
@@ -152,9 +157,14 @@ func New(c Config) (*Scheduler, error) {
 		free:     make([]int32, 0, c.Requests),
 		waiting:  make([]int32, 0, c.Requests),
 		order:    make([]int32, 0, 4*c.Requests+16),
+		verdicts: make([]Verdict, c.Requests),
+		goes:     make([]int32, c.Requests),
 	}
 	s.enter, _ = c.Algorithm.(Entry)
 	s.receiver, _ = c.Algorithm.(Receiver)
+	if len(c.Models) > 1 {
+		s.batch = batchOf(c.Algorithm)
+	}
 	_, s.barrier = c.Policy.(Barrier)
 	s.view.s = s
 	for i := range c.Requests {
@@ -172,10 +182,12 @@ func New(c Config) (*Scheduler, error) {
 			s.addPeer(m.Node)
 			continue
 		}
-		s.near[i] = &s.models[i]
+		if s.receiver == nil {
+			s.near[i] = &s.models[i]
+		}
 		s.models[i].pool = newPool(m.Pages)
-		s.models[i].queue = make([]*request, 0, c.Requests)
-		s.models[i].running = make([]*request, 0, c.Requests)
+		s.models[i].queue = make([]*seat, 0, c.Requests)
+		s.models[i].running = make([]*seat, 0, c.Requests)
 		s.models[i].rows = make([]Row, 0, c.Requests)
 		if s.barrier {
 			s.models[i].results = make([]Result, 0, c.Requests)
@@ -300,6 +312,17 @@ func (s *Scheduler) fold(e *Event) {
 	case Woken:
 	default:
 		panic(fmt.Sprintf("core: event of kind %d", e.Kind))
+	}
+}
+
+// bound sets the most tokens of a request, prompt included, and what rests on it. Two kinds take
+// rowDone at every row: with a prefix, whose pages it offers to others, and one that may not go
+// wherever a Batch sends it.
+func (s *Scheduler) bound(r *request, limit int32, prefixed bool) {
+	r.limit, r.prefixed = limit, prefixed
+	r.easy = limit - 1
+	if prefixed || s.batch != nil && r.Models != uint32(1)<<len(s.models)-1 {
+		r.easy = 0
 	}
 }
 

@@ -10,6 +10,13 @@ type CoLLM struct {
 }
 
 // Route judges a small model's token; after one token of the large model it returns.
-func (a CoLLM) Route(v *core.Visit, r *core.Result) int {
-	return to(v.Model == small && r.Score > a.Threshold)
+func (a CoLLM) Route(v *core.Visit, r *core.Result) int { return a.next(int(v.Model), r) }
+
+func (a CoLLM) next(model int, r *core.Result) int {
+	return to(model == small && r.Score > a.Threshold)
+}
+
+// Judge implements core.Batch.
+func (a CoLLM) Judge(model int, results []core.Result, verdicts []core.Verdict) {
+	judgeAll(model, results, verdicts, func(r *core.Result) int { return a.next(model, r) })
 }

@@ -73,14 +73,16 @@ func (a Matrix) Matrices() (p, c [][]float64) {
 }
 
 // Route draws the next model from row v.Model.
-func (a Matrix) Route(v *core.Visit, r *core.Result) int {
-	for j, up := range a.up[v.Model] {
-		if r.Draw < up {
-			return j
-		}
-	}
-	return int(v.Model)
-}
+func (a Matrix) Route(v *core.Visit, r *core.Result) int { return pick(a.up[v.Model], r.Draw) }
 
 // Send keeps the token where the commit matrix says so.
 func (a Matrix) Send(v *core.Visit, _ *core.Result, peer int) bool { return a.keep[v.Model][peer] }
+
+// Judge implements core.Batch.
+func (a Matrix) Judge(model int, results []core.Result, verdicts []core.Verdict) {
+	up, keep := a.up[model], a.keep[model]
+	for i := range results {
+		next := pick(up, results[i].Draw)
+		verdicts[i] = core.Verdict{Next: next, Keep: next == model || keep[next]}
+	}
+}

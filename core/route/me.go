@@ -57,12 +57,7 @@ func (a ME) draw(u float64, models uint32) int {
 	if all := uint32(1)<<len(a.up) - 1; models&all != all {
 		return a.drawAmong(u, models)
 	}
-	for i, up := range a.up {
-		if u < up {
-			return i
-		}
-	}
-	return len(a.up) - 1
+	return pick(a.up, u)
 }
 
 func (a ME) drawAmong(u float64, models uint32) int {
@@ -92,6 +87,13 @@ func (a ME) weight(i int) float64 {
 		return a.up[0]
 	}
 	return a.up[i] - a.up[i-1]
+}
+
+// Judge implements core.Batch.
+func (a ME) Judge(_ int, results []core.Result, verdicts []core.Verdict) {
+	for i := range results {
+		verdicts[i] = core.Verdict{Next: pick(a.up, results[i].Draw), Keep: true}
+	}
 }
 
 // Send keeps every token.

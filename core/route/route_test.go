@@ -91,6 +91,50 @@ func TestEntropyOfOneHotIsSure(t *testing.T) {
 	}
 }
 
+// TestJudge: all at once, an algorithm says of every result what it says of each, thresholds and
+// ends of weights included.
+func TestJudge(t *testing.T) {
+	me, err := route.NewME([]float64{0.25, 0, 0.75})
+	if err != nil {
+		t.Fatal(err)
+	}
+	matrix, err := route.NewMatrix([][]float64{{0.5, 0.3, 0.2}, {1, 0, 0}, {0, 0.25, 0.75}},
+		[][]float64{{1, 0, 1}, {1, 0, 1}, {1, 0, 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const tau = 0.5
+	var results []core.Result
+	for _, x := range []float64{0, 0.25, math.Nextafter(tau, 0), tau, math.Nextafter(tau, 1), 0.8, 0.99} {
+		for next := range 2 {
+			for _, drop := range []bool{false, true} {
+				results = append(results, core.Result{Score: x, Entropy: x, Draw: x, Next: uint8(next), Drop: drop})
+			}
+		}
+	}
+	for _, a := range []core.Algorithm{route.R2R{Threshold: tau}, route.CITER{Threshold: tau},
+		route.CoLLM{Threshold: tau}, route.RStitch{Threshold: tau}, route.Recorded{}, me, matrix} {
+		models := 2
+		if sized, ok := a.(core.Sized); ok {
+			models = sized.Models()
+		}
+		for model := range models {
+			got := make([]core.Verdict, len(results))
+			a.(core.Batch).Judge(model, results, got)
+			for i, r := range results {
+				v := core.Visit{Models: 1<<models - 1, Model: int32(model)}
+				want := core.Verdict{Next: a.Route(&v, &r), Keep: true}
+				if want.Next != model {
+					want.Keep = a.Send(&v, &r, want.Next)
+				}
+				if got[i] != want {
+					t.Errorf("%T at model %d, %+v: %+v, want %+v", a, model, r, got[i], want)
+				}
+			}
+		}
+	}
+}
+
 // TestRecorded follows the record.
 func TestRecorded(t *testing.T) {
 	for _, c := range []struct {

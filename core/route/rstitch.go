@@ -10,7 +10,14 @@ type RStitch struct {
 }
 
 // Route asks the active model how sure it is.
-func (a RStitch) Route(_ *core.Visit, r *core.Result) int { return to(r.Entropy > a.Threshold) }
+func (a RStitch) Route(_ *core.Visit, r *core.Result) int { return a.next(r) }
+
+func (a RStitch) next(r *core.Result) int { return to(r.Entropy > a.Threshold) }
+
+// Judge implements core.Batch.
+func (a RStitch) Judge(model int, results []core.Result, verdicts []core.Verdict) {
+	judgeAll(model, results, verdicts, a.next)
+}
 
 // Send drops the unsure token of the small model and keeps the sure one of the large model.
 // Dropping that too, as the pseudo-code read literally does, can go in circles for ever.
