@@ -1,0 +1,38 @@
+#include "step.h"
+
+#include <time.h>
+
+#include "failure.h"
+#include "forward.h"
+
+namespace cpu {
+
+namespace {
+
+int64_t nowNs() {
+  timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return int64_t(t.tv_sec) * 1000000000 + t.tv_nsec;
+}
+
+}  // namespace
+
+int32_t step(Model& model, const StepArguments& arguments, tr_step_info* info, tr_error* error) {
+  if (info->size != int32_t(sizeof *info)) {
+    return fail(error, TR_INVALID, "step_info has %d bytes, want %zu", info->size, sizeof *info);
+  }
+  int32_t status = admit(model, arguments, error);
+  if (status != TR_OK) return status;
+  Forward forward(model, arguments);
+  *info = {int32_t(sizeof *info), int32_t(forward.rows()), 0, 0, 0, 0};
+  // The clock runs from when the workers are this model's: another one's step is none of its own work.
+  auto body = [&](int worker) {
+    if (worker == 0) info->start_ns = nowNs();
+    forward(worker);
+  };
+  model.device().run(body);
+  info->end_ns = nowNs();
+  return TR_OK;
+}
+
+}  // namespace cpu

@@ -1,0 +1,53 @@
+#include "work.h"
+
+namespace cpu {
+
+void takeCache(Carver& carver, const Shape& shape, const tr_limits& limits, Work* work) {
+  const int64_t perToken = shape.kvHeads() * shape.headStride();
+  if (__builtin_mul_overflow(int64_t(limits.pages) * limits.page_tokens, perToken, &work->layerElements)) {
+    work->layerElements = carver.bytesMax;
+  }
+  work->cache = nullptr;
+  for (int64_t i = 0; i < 2 * shape.layers(); i++) {
+    uint16_t* part = carver.take<uint16_t>(work->layerElements);
+    if (i == 0) work->cache = part;
+  }
+}
+
+void takeWork(Carver& carver, const Shape& shape, const tr_limits& limits, int workers, Work* w) {
+  const int64_t rows = limits.rows_max, requests = limits.requests_max;
+  w->tablePages = (int64_t(limits.context_max) + limits.page_tokens - 1) / limits.page_tokens;
+  w->pageTables = carver.take<int32_t>(limits.slots * w->tablePages);
+  w->lastStep = carver.take<uint64_t>(limits.slots);
+  w->requests = carver.take<AttentionRequest>(requests);
+  w->headRequests = carver.take<AttentionRequest>(requests);
+  w->headOf = carver.take<int32_t>(requests);
+  w->firstBias = carver.take<int64_t>(requests);
+  w->savedLogits = carver.take<float>(limits.biases_max);
+
+  w->positions = carver.take<int32_t>(rows);
+  w->tables = carver.take<const int32_t*>(rows);
+  w->cosines = carver.take<float>(rows * (shape.headDim() / 2));
+  w->sines = carver.take<float>(rows * (shape.headDim() / 2));
+  w->xStride = packedShape(shape.hidden(), 1).paddedColumns();
+  w->x = carver.take<float>(rows * w->xStride);
+  w->delta = carver.take<float>(rows * w->xStride);
+  w->qkvStride = packedShape(shape.headsPacked() * shape.headStride(), 1).paddedColumns();
+  w->qkv = carver.take<float>(rows * w->qkvStride);
+  w->attended = carver.take<float>(rows * shape.heads() * shape.headStride());
+  const int64_t depth = shape.hidden() > shape.attended() ? shape.hidden() : shape.attended();
+  // Heads may outnumber rows_max in the limits, never in a step.
+  w->inputs = takeActivations(carver, rows, depth);
+  w->gated = takeActivations(carver, rows, shape.intermediate());
+
+  w->headX = carver.take<float>(requests * w->xStride);
+  w->logitsStride = packedShape(shape.vocab(), 1).paddedColumns();
+  w->logits = carver.take<float>(requests * w->logitsStride);
+  w->chunks = carver.take<ChunkStatistics>(requests * chunksOf(shape.vocab()));
+
+  w->gateUpElements = rows * Work::gateUpStride;
+  w->gateUp = carver.take<float>(workers * w->gateUpElements);
+  w->candidates = carver.take<Candidate>(workers * shape.vocab());
+}
+
+}  // namespace cpu
