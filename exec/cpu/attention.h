@@ -61,15 +61,22 @@ struct Attention {
   int64_t requestCount;
 };
 
-// Bound on |out - exact| over the largest |value| that the row sees, for scores of moderate size (below 100).
-constexpr double attentionTolerance = 2e-5;
+// Bounds on |out - exact| over the largest |value| that the row sees, for scores of moderate size, below 100.
+// With AMX weights are rounded to bf16, by up to 2^-9, and so are queries before all else: exact is then the
+// result of the rounded ones.
+constexpr double attentionTolerance = 2e-5, attentionTileTolerance = attentionTolerance + 0x1p-9;
 
 struct AttentionKernels {
   // Rows begin to end - 1 of a request, for the query heads of one KV head. Softmax goes over blocks of 16
-  // positions in order, counted from position 0, so that a row's result has the same bits in any batch,
-  // however its prompt was cut, and for any size of page.
+  // positions in order, with AMX over 64, counted from position 0, so that a row's result has the same bits
+  // in any batch, however its prompt was cut, and for any size of page.
   void (*rows)(const Attention& a, const AttentionRequest& r, int64_t kvHead, int64_t begin, int64_t end);
+  double tolerance;
 };
+
+#if defined(__x86_64__)
+extern const AttentionKernels attentionKernelsAmx;
+#endif
 
 // Rows that one call of the kernel takes at most, for this many query heads a KV head.
 inline int64_t attentionRowsMax(int64_t group) { return group >= 32 ? 1 : 32 / group; }

@@ -182,7 +182,7 @@ void attentionRows(const Attention& a, const AttentionRequest& r, int64_t kvHead
   }
 }
 
-constexpr AttentionKernels attentionKernels = {attentionRows};
+constexpr AttentionKernels attentionKernels = {attentionRows, attentionTolerance};
 
 }  // namespace
 }  // namespace cpu

@@ -107,7 +107,7 @@ int32_t cpu_attend_reference(cpu_kv_shape shape, const uint16_t *keys, const uin
                              int64_t window, float scale, int64_t requests, const int64_t *rows,
                              const int64_t *kv_lengths, const int32_t *page_tables, int64_t table_pages,
                              const float *q, double *out);
-double cpu_attention_tolerance(void);
+double cpu_attention_tolerance(int32_t path);
 
 #ifdef __cplusplus
 }

@@ -98,4 +98,4 @@ int32_t cpu_attend_reference(cpu_kv_shape shape, const uint16_t* keys, const uin
   return 0;
 }
 
-double cpu_attention_tolerance(void) { return attentionTolerance; }
+double cpu_attention_tolerance(int32_t path) { return laneKernels(Path(path)).attention.tolerance; }

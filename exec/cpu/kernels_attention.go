@@ -60,5 +60,6 @@ func (a *attention) reference() ([]float64, error) {
 	return out, status("attention reference", code)
 }
 
-// attentionTolerance bounds the error of attend over the largest |value| that a row sees.
-func attentionTolerance() float64 { return float64(C.cpu_attention_tolerance()) }
+// attentionTolerance bounds the error of attend on path p over the largest |value| that a row sees. With AMX
+// that is for queries that are bf16.
+func attentionTolerance(p Path) float64 { return float64(C.cpu_attention_tolerance(C.int32_t(p))) }
