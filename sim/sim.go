@@ -35,6 +35,9 @@ type Config struct {
 	// is not read.
 	Core    core.Config
 	Latency []latency.Model // a model each
+	// Beside is how much longer a step of each model takes while another model of its node runs: a factor from
+	// 1 to BesideMax. A step beside which others run for a part of its time takes longer for that part. nil: 1.
+	Beside  []float64
 	Outcome outcome.Source
 	// Workload gives the requests. Closed says that it is a closed loop of Core.LiveMax
 	// workers, so that arrival times are not read: a request arrives when a worker is free.
@@ -116,6 +119,7 @@ type node struct {
 	results  [][]core.Result // a model
 	rows     [][]core.Row
 	requests []outcome.Request // a slot
+	beside   contention
 }
 
 type world struct {
@@ -169,7 +173,12 @@ func newWorld(c *Config) (*world, error) {
 		if err != nil {
 			return nil, err
 		}
-		n := node{s: s, wake: never, next: never, requests: make([]outcome.Request, config.Requests)}
+		beside, err := newContention(c.Beside, models)
+		if err != nil {
+			return nil, err
+		}
+		n := node{s: s, wake: never, next: never, beside: beside}
+		n.requests = make([]outcome.Request, config.Requests)
 		for range models {
 			n.doneAt = append(n.doneAt, never)
 			n.results = append(n.results, make([]core.Result, config.Requests))
@@ -349,6 +358,7 @@ func (w *world) carryOut(i int, n *node, t core.Time) error {
 			return err
 		}
 	}
+	n.beside.settle(n.doneAt, t)
 	if i == 0 {
 		for _, l := range n.out.Leaves {
 			delete(w.coming, l.ID)
@@ -394,6 +404,10 @@ func (w *world) launch(n *node, l *core.Launch, t core.Time) error {
 		}
 		w.tallies[m].Note(w.c.Latency[m], shape, inRange)
 		ns = step
+	}
+	if !n.beside.begin(m, t, ns) {
+		return fmt.Errorf("latency of %s: a launch of %d ns alone is too long beside other models",
+			w.c.Core.Models[m].Name, ns)
 	}
 	n.doneAt[m] = t + ns
 	n.rows[m] = l.Rows
