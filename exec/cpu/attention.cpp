@@ -6,12 +6,21 @@
 
 namespace cpu {
 
+namespace {
+
+// Positions that rows begin to end - 1 of a request see together, a window left out of account.
+int64_t positionsSeen(const AttentionRequest& r, int64_t begin, int64_t end) {
+  return (end - begin) * (r.kvLength - r.rows) + (end - begin) * (begin + end + 1) / 2;
+}
+
+}  // namespace
+
 void attend(const AttentionKernels& kernels, const Attention& a, int worker, int workers) {
   const int64_t step = attentionRowsMax(a.heads / a.kv.kvHeads);
   // A piece of work is some rows of a request at one head. Its worker is the one whose share of all positions
   // holds the piece's first; all workers go through the same list.
   int64_t total = 0;
-  for (int64_t i = 0; i < a.requestCount; i++) total += a.requests[i].rows * a.requests[i].kvLength;
+  for (int64_t i = 0; i < a.requestCount; i++) total += positionsSeen(a.requests[i], 0, a.requests[i].rows);
   total *= a.kv.kvHeads;
   int64_t before = 0;
   for (int64_t i = 0; i < a.requestCount; i++) {
@@ -20,7 +29,7 @@ void attend(const AttentionKernels& kernels, const Attention& a, int worker, int
       for (int64_t begin = 0; begin < r.rows; begin += step) {
         int64_t end = begin + step < r.rows ? begin + step : r.rows;
         if (before * workers / total == worker) kernels.rows(a, r, head, begin, end);
-        before += (end - begin) * r.kvLength;
+        before += positionsSeen(r, begin, end);
       }
     }
   }

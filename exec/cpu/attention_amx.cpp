@@ -28,7 +28,6 @@ constexpr int64_t lineBytes = 64, lineElements = 32, tileLines = 16;
 
 struct Unit {
   Lanes weights;            // sums of weights, by position modulo 16
-  float max;                // largest score so far
   int64_t first, position;  // positions that it sees
 };
 
@@ -42,10 +41,12 @@ struct Piece {
   int64_t kvHead, count;  // units
   int64_t first, last;    // positions that any unit sees
   Unit units[groupMax];
+  alignas(64) float max[groupMax];     // largest scores so far
+  alignas(64) float shrink[groupMax];  // by what sums shrink in this chunk
   alignas(64) uint16_t queries[groupMax * headDimMax];
-  alignas(64) float sums[groupMax * headDimMax];               // of weight * value
-  alignas(64) float scores[tileUnits * chunkTokens];           // of one tile of units
-  alignas(64) uint16_t weights[tileUnits * chunkTokens];       // [step][unit][32 positions]
+  alignas(64) float sums[groupMax * headDimMax];                     // of weight * value
+  alignas(64) float scores[groupMax * chunkTokens];
+  alignas(64) uint16_t weights[groupMax * chunkTokens];              // [tile of units][step][unit][32]
   alignas(64) uint16_t values[chunkSteps][stepTokens * headDimMax];  // what can not be read in place
 
   int64_t dim() const { return a.kv.headDim; }
@@ -154,7 +155,9 @@ FetchNext fetchAt(const Piece& p, int64_t start) {
 }
 
 // Scores of a tile of units against the chunk.
-void multiplyKeys(const Piece& p, const Chunk& c, const uint16_t* queries, float* scores, FetchNext& fetch) {
+void multiplyKeys(Piece& p, const Chunk& c, int64_t firstUnit, FetchNext& fetch) {
+  const uint16_t* queries = p.queries + firstUnit * p.dim();
+  float* scores = p.scores + firstUnit * chunkTokens;
   const int64_t stride = 2 * p.dim(), whole = p.dim() / 32;
   _tile_zero(0);
   _tile_zero(1);
@@ -192,38 +195,59 @@ void multiplyKeys(const Piece& p, const Chunk& c, const uint16_t* queries, float
   _tile_stored(3, scores + 3 * blockTokens, chunkTokens * 4);
 }
 
-// Turns the scores of a unit into weights against the largest score so far, and returns by what earlier sums
-// shrink. What the unit does not see has weight 0, whatever its score.
-float weigh(Unit& u, int64_t start, const float* scores, float scale, uint16_t* weights) {
-  Lanes score[chunkBlocks], weight[chunkBlocks];
-  for (int b = 0; b < chunkBlocks; b++) score[b] = load(scores + b * blockTokens) * scale;
-  if (u.first > start || u.position < start + chunkTokens - 1) {
-    const Lanes first = spread(float(u.first - start)), last = spread(float(u.position - start));
-    const Lanes hidden = spread(-INFINITY);
-    Lanes token = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-    for (int b = 0; b < chunkBlocks; b++, token = token + float(blockTokens)) {
-      score[b] = token > last ? hidden : score[b];
-      score[b] = token < first ? hidden : score[b];
+// Scales the scores of a unit, hides what it does not see, whatever its score, and returns the largest.
+float scaleScores(const Unit& u, int64_t start, float scale, float* scores) {
+  const bool all = u.first <= start && u.position >= start + chunkTokens - 1;
+  const Lanes first = spread(float(u.first - start)), last = spread(float(u.position - start));
+  Lanes token = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}, most = spread(-INFINITY);
+  for (int b = 0; b < chunkBlocks; b++, token = token + float(blockTokens)) {
+    Lanes score = load(scores + b * blockTokens) * scale;
+    if (!all) {
+      score = token > last ? spread(-INFINITY) : score;
+      score = token < first ? spread(-INFINITY) : score;
     }
+    most = score > most ? score : most;
+    store(scores + b * blockTokens, score);
   }
-  Lanes most = score[0];
-  for (int b = 1; b < chunkBlocks; b++) most = score[b] > most ? score[b] : most;
-  const float largest = maxOf(most), max = largest > u.max ? largest : u.max;
-  for (int b = 0; b < chunkBlocks; b++) weight[b] = exponential(score[b] - max);
+  return _mm512_reduce_max_ps(reinterpret_cast<__m512>(most));
+}
+
+// Turns the scores of a unit into weights against the largest score so far.
+void weigh(Unit& u, const float* scores, float max, float shrink, uint16_t* weights) {
+  Lanes weight[chunkBlocks];
+  for (int b = 0; b < chunkBlocks; b++) weight[b] = exponential(load(scores + b * blockTokens) - max);
   for (int s = 0; s < chunkSteps; s++) {
     __m512bh rounded = _mm512_cvtne2ps_pbh(reinterpret_cast<__m512>(weight[2 * s + 1]),
                                            reinterpret_cast<__m512>(weight[2 * s]));
     memcpy(weights + s * tileUnits * stepTokens, &rounded, sizeof rounded);
   }
-  Lanes shrink = exponential(spread(u.max - max));
-  u.weights = multiplyAdd(u.weights, shrink, (weight[0] + weight[1]) + (weight[2] + weight[3]));
-  u.max = max;
-  return shrink[0];
+  u.weights = multiplyAdd(u.weights, spread(shrink), (weight[0] + weight[1]) + (weight[2] + weight[3]));
+}
+
+// Softmax of a tile of units over a chunk, and their sums so far made to fit the largest scores.
+void weighTile(Piece& p, int64_t start, int64_t firstUnit) {
+  const int64_t end = firstUnit + tileUnits < p.count ? firstUnit + tileUnits : p.count;
+  const Lanes before = load(p.max + firstUnit);
+  float* scores = p.scores + firstUnit * chunkTokens;
+  for (int64_t i = firstUnit; i < end; i++, scores += chunkTokens) {
+    const float largest = scaleScores(p.units[i], start, p.a.scale, scores);
+    p.max[i] = largest > p.max[i] ? largest : p.max[i];
+  }
+  store(p.shrink + firstUnit, exponential(before - load(p.max + firstUnit)));
+  scores = p.scores + firstUnit * chunkTokens;
+  uint16_t* weights = p.weights + firstUnit * chunkTokens;
+  for (int64_t i = firstUnit; i < end; i++, scores += chunkTokens, weights += stepTokens) {
+    weigh(p.units[i], scores, p.max[i], p.shrink[i], weights);
+    if (p.shrink[i] == 1) continue;
+    float* row = p.sums + i * p.dim();
+    for (int64_t d = 0; d < p.dim(); d += laneCount) store(row + d, load(row + d) * p.shrink[i]);
+  }
 }
 
 // Adds weight * value of the chunk for a tile of units and count times 16 dimensions from sums and values on.
 template <int count>
-void addValues(const Piece& p, const Chunk& c, int64_t d, float* sums, FetchNext& fetch) {
+void addValues(const Piece& p, const Chunk& c, const uint16_t* weights, int64_t d, float* sums,
+               FetchNext& fetch) {
   const int64_t stride = 4 * p.dim();
   _tile_loadd(0, sums, stride);
   if constexpr (count > 1) _tile_loadd(1, sums + tileDims, stride);
@@ -232,7 +256,7 @@ void addValues(const Piece& p, const Chunk& c, int64_t d, float* sums, FetchNext
   for (int s = 0; s < chunkSteps; s++) {
     if (!c.values[s]) continue;
     const uint16_t* values = c.values[s] + 2 * d;
-    _tile_loadd(4, p.weights + s * tileUnits * stepTokens, lineBytes);
+    _tile_loadd(4, weights + s * tileUnits * stepTokens, lineBytes);
     _tile_loadd(5, values, stride);
     fetch.tile();
     _tile_dpbf16ps(0, 4, 5);
@@ -258,30 +282,24 @@ void addValues(const Piece& p, const Chunk& c, int64_t d, float* sums, FetchNext
   if constexpr (count > 3) _tile_stored(3, sums + 3 * tileDims, stride);
 }
 
-void multiplyValues(const Piece& p, const Chunk& c, float* sums, FetchNext& fetch) {
+void multiplyValues(Piece& p, const Chunk& c, int64_t firstUnit, FetchNext& fetch) {
+  const uint16_t* weights = p.weights + firstUnit * chunkTokens;
+  float* sums = p.sums + firstUnit * p.dim();
   int64_t d = 0;
-  for (; d + 4 * tileDims <= p.dim(); d += 4 * tileDims) addValues<4>(p, c, d, sums + d, fetch);
-  for (; d < p.dim(); d += tileDims) addValues<1>(p, c, d, sums + d, fetch);
+  for (; d + 4 * tileDims <= p.dim(); d += 4 * tileDims) addValues<4>(p, c, weights, d, sums + d, fetch);
+  for (; d < p.dim(); d += tileDims) addValues<1>(p, c, weights, d, sums + d, fetch);
 }
 
-// Sixteen units, or what is left of them, take a chunk.
-void takeChunk(Piece& p, const Chunk& c, int64_t firstUnit, FetchNext& fetch) {
-  float* sums = p.sums + firstUnit * p.dim();
-  const int64_t count = p.count - firstUnit < tileUnits ? p.count - firstUnit : tileUnits;
-  multiplyKeys(p, c, p.queries + firstUnit * p.dim(), p.scores, fetch);
-  for (int64_t i = 0; i < count; i++) {
-    Unit& u = p.units[firstUnit + i];
-    const float shrink = weigh(u, c.start, p.scores + i * chunkTokens, p.a.scale, p.weights + i * stepTokens);
-    if (shrink == 1) continue;
-    float* row = sums + i * p.dim();
-    for (int64_t d = 0; d < p.dim(); d += laneCount) store(row + d, load(row + d) * shrink);
-  }
-  multiplyValues(p, c, sums, fetch);
+// All units take a chunk, step by step and not tile by tile, so that none waits for its own last step.
+void takeChunk(Piece& p, const Chunk& c, FetchNext& fetch) {
+  for (int64_t unit = 0; unit < p.count; unit += tileUnits) multiplyKeys(p, c, unit, fetch);
+  for (int64_t unit = 0; unit < p.count; unit += tileUnits) weighTile(p, c.start, unit);
+  for (int64_t unit = 0; unit < p.count; unit += tileUnits) multiplyValues(p, c, unit, fetch);
 }
 
 void begin(Piece& p, int64_t firstRow) {
   const Attention& a = p.a;
-  const int64_t group = a.heads / a.kv.kvHeads, padded = (p.count + tileUnits - 1) / tileUnits * tileUnits;
+  const int64_t group = a.heads / a.kv.kvHeads;
   for (int64_t i = 0; i < p.count; i++) {
     const int64_t row = firstRow + i / group, head = p.kvHead * group + i % group;
     const int64_t position = p.r.kvLength - p.r.rows + row;
@@ -290,11 +308,11 @@ void begin(Piece& p, int64_t firstRow) {
       storeHalves(p.queries + i * p.dim() + d, load(q + d), laneCount);
     }
     const int64_t first = a.window > 0 && position >= a.window ? position - a.window + 1 : 0;
-    p.units[i] = {Lanes{}, -FLT_MAX, first, position};
+    p.units[i] = {Lanes{}, first, position};
   }
-  memset(p.queries + p.count * p.dim(), 0, size_t((padded - p.count) * p.dim()) * sizeof *p.queries);
-  memset(p.sums, 0, size_t(padded * p.dim()) * sizeof *p.sums);
-  memset(p.weights, 0, sizeof p.weights);
+  // Rows of a tile beyond the last unit hold anything: nobody reads their results.
+  memset(p.sums, 0, size_t(p.count * p.dim()) * sizeof *p.sums);
+  for (float& max : p.max) max = -FLT_MAX;
   p.first = p.units[0].first;
   p.last = p.units[p.count - 1].position;
 }
@@ -322,7 +340,7 @@ void attentionRowsAmx(const Attention& a, const AttentionRequest& r, int64_t kvH
   for (int64_t start = p.first / chunkTokens * chunkTokens; start <= p.last; start += chunkTokens) {
     const Chunk c = chunkAt(p, start);
     FetchNext fetch = fetchAt(p, start + chunkTokens);
-    for (int64_t unit = 0; unit < p.count; unit += tileUnits) takeChunk(p, c, unit, fetch);
+    takeChunk(p, c, fetch);
   }
   releaseTiles();
   for (int64_t i = 0; i < p.count; i++) {
