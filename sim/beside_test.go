@@ -2,12 +2,14 @@ package sim_test
 
 import (
 	"bytes"
+	"math"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"tokenrouter/core"
+	"tokenrouter/core/chain"
 	"tokenrouter/core/meter"
 	"tokenrouter/sim"
 	"tokenrouter/sim/latency"
@@ -100,6 +102,40 @@ func TestBesideRefused(t *testing.T) {
 		config.Beside = c.factors
 		if _, err := sim.Run(t.Context(), config); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("factors %v: error %v, want %q in it", c.factors, err, c.want)
+		}
+	}
+}
+
+// TestBesideLikeTheChain: the chain rounds how far a launch has got to a hundredth of a small step, the
+// simulator to nothing.
+func TestBesideLikeTheChain(t *testing.T) {
+	for _, c := range []struct {
+		n, threshold int
+		factors      []float64
+	}{{2, 1, []float64{1.5, 1.3}}, {4, 3, []float64{1.5, 1.3}}, {8, 5, []float64{1.2, 1.6}}} {
+		config := r2r(t, c.n, []int{1, c.threshold}, 400, 1000)
+		config.Beside = c.factors
+		_, s := run(t, config)
+		m := chain.R2R(0.35, chain.Constant(6*ms), chain.Constant(27_900_000))
+		free, err := m.Solve(c.n, []int{1, c.threshold}, chain.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.Beside = c.factors
+		got, err := m.Solve(c.n, []int{1, c.threshold}, chain.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if off := got.ThroughputTokS/s.ThroughputTokS - 1; math.Abs(off) > 0.01 ||
+			s.ThroughputTokS > 0.92*free.ThroughputTokS {
+			t.Errorf("N = %d, B1 = %d: the chain says %.1f tok/s, %.1f without contention, the simulator %.1f",
+				c.n, c.threshold, got.ThroughputTokS, free.ThroughputTokS, s.ThroughputTokS)
+		}
+		for i, f := range got.Models {
+			if off := f.Utilisation - s.Models[i].Utilisation; math.Abs(off) > 0.01 {
+				t.Errorf("N = %d, B1 = %d: utilisation of model %d %.3f by the chain, %.3f", c.n, c.threshold, i,
+					f.Utilisation, s.Models[i].Utilisation)
+			}
 		}
 	}
 }

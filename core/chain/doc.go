@@ -10,7 +10,8 @@
 // goes to model j with probability Routing[i][j] on its own, which commits Commit[i][j] tokens. Starts come
 // second: every idle model with at least as many requests waiting as its threshold takes its whole queue.
 // At the beginning all requests wait at Model.Start. A step time may depend on the number of rows; the
-// residual time then starts from that of the batch.
+// residual time then starts from that of the batch. Models may slow each other while they run at the same
+// time (Model.Beside).
 //
 // Throughput is the mean number of tokens committed per transition over the mean holding time, under the
 // stationary law. A set of thresholds B is feasible if sum(B[i]-1) < N; then some batch always runs.

@@ -52,15 +52,20 @@ func newLayout(l *lattice, n int) (*layout, error) {
 	return out, nil
 }
 
-// state is an unpacked key.
+// state is an unpacked key, and what advance finds of it.
 type state struct {
 	waiting, running []int
 	residue          []int64
+	ends             []bool
+	left             []int64
 }
 
 // newState returns an empty state of the given number of models.
 func newState(models int) *state {
-	return &state{waiting: make([]int, models), running: make([]int, models), residue: make([]int64, models)}
+	return &state{
+		waiting: make([]int, models), running: make([]int, models), residue: make([]int64, models),
+		ends: make([]bool, models), left: make([]int64, models),
+	}
 }
 
 // unpack writes key into s.
@@ -76,17 +81,6 @@ func (l *layout) unpack(key []uint64, s *state) {
 // pack returns the bits of one model's numbers in its word.
 func (f field) pack(waiting, running int, residue int64) uint64 {
 	return uint64(waiting)<<f.waiting | uint64(running)<<f.running | uint64(residue)<<f.residue
-}
-
-// holding returns the time to the next completion: the smallest residue of a running batch, in ticks.
-func (s *state) holding() int64 {
-	shortest := int64(0)
-	for i, b := range s.running {
-		if b > 0 && (shortest == 0 || s.residue[i] < shortest) {
-			shortest = s.residue[i]
-		}
-	}
-	return shortest
 }
 
 // index finds the number of a key. It is a hash table with open addressing; keys of states are never removed.

@@ -32,6 +32,13 @@ type Model struct {
 	// QuantumNs is the lattice step of time in nanoseconds. 0 takes the greatest common divisor of all step
 	// times, which rounds nothing.
 	QuantumNs int64
+	// Beside holds a factor of the step time of each model, 1 to 1000, while any other model runs; Step is then
+	// of a model that runs alone. nil means that models do not slow each other. A running batch has a residual
+	// amount of work in place of a residual time, and gets on by a quantum of it a quantum alone, by 1/factor
+	// of one beside others. What has been done at a completion goes to the nearest quantum, which shifts rates
+	// by up to half a quantum a step: the throughput is an estimate, whatever its ErrorBound. Step times are
+	// rounded to QuantumNs or, if that is 0, to EstimateQuantum.
+	Beside []float64
 }
 
 // StepTime is the time of one forward pass of a model, in nanoseconds, as a function of the batch size:
@@ -128,6 +135,9 @@ func (m Model) Validate(n int) error {
 		return fmt.Errorf("chain: start model %d, want 0 to %d", m.Start, models-1)
 	case m.QuantumNs < 0:
 		return fmt.Errorf("chain: quantum %d ns, want above 0, or 0 for the exact divisor", m.QuantumNs)
+	}
+	if err := m.validateBeside(); err != nil {
+		return err
 	}
 	for i := range models {
 		if err := m.validateRow(i); err != nil {

@@ -54,6 +54,8 @@ type ModelFigures struct {
 	MeanWaitNs float64
 	// TokensPerS is the output that its steps commit, tokens per second; TokenShare the share of all output.
 	TokensPerS, TokenShare float64
+	// BesideShare is the share of its running time in which another model runs too; 0 if it never runs.
+	BesideShare float64
 }
 
 // stationary solves the chain sp.
@@ -106,10 +108,10 @@ func (s *solver) rewards(sp *space, members []int32) (reward, hold []float64) {
 	here := newState(sp.layout.models)
 	for i, number := range members {
 		sp.layout.unpack(sp.index.key(number), here)
-		holding := sp.hold[number]
-		hold[i] = float64(holding)
+		here.advance(sp.lattice.beside)
+		hold[i] = float64(sp.hold[number])
 		for j, b := range here.running {
-			if b > 0 && here.residue[j] == holding {
+			if here.ends[j] {
 				reward[i] += float64(b) * expected[j]
 			}
 		}
@@ -132,6 +134,7 @@ func (s *solver) expectedTokens() []float64 {
 type rates struct {
 	tokens, completions       float64
 	busy, starts, rows, queue []float64 // by model
+	beside                    []float64 // of busy: with another model
 	expected                  []float64 // tokens that a completed row commits, by model
 }
 
@@ -142,19 +145,30 @@ func (s *solver) rates(sp *space, members []int32, visits []float64) *rates {
 	var elapsed, transitions compensated
 	busy, starts := make([]compensated, models), make([]compensated, models)
 	rows, queue := make([]compensated, models), make([]compensated, models)
+	beside := make([]compensated, models)
 	for i, number := range members {
 		sp.layout.unpack(sp.index.key(number), here)
-		v, holding := visits[i], sp.hold[number]
-		time := v * float64(holding)
+		here.advance(sp.lattice.beside)
+		v := visits[i]
+		time := v * float64(sp.hold[number])
 		elapsed.add(time)
 		transitions.add(v)
+		others := -1
+		for _, b := range here.running {
+			if b > 0 {
+				others++
+			}
+		}
 		for j, b := range here.running {
 			queue[j].add(time * float64(here.waiting[j]))
 			if b == 0 {
 				continue
 			}
 			busy[j].add(time)
-			if here.residue[j] == holding { // as many batches end as start
+			if others > 0 {
+				beside[j].add(time)
+			}
+			if here.ends[j] { // as many batches end as start
 				starts[j].add(v)
 				rows[j].add(v * float64(b))
 			}
@@ -165,6 +179,7 @@ func (s *solver) rates(sp *space, members []int32, visits []float64) *rates {
 	perSecond := 1e9 / float64(sp.lattice.quantumNs)
 	for j := range models {
 		r.busy = append(r.busy, busy[j].value()/total)
+		r.beside = append(r.beside, beside[j].value()/total)
 		r.starts = append(r.starts, starts[j].value()/total*perSecond)
 		r.rows = append(r.rows, rows[j].value()/total*perSecond)
 		r.queue = append(r.queue, queue[j].value()/total)
@@ -180,6 +195,7 @@ func (out *Solution) add(weight float64, r *rates) {
 	for i := range out.Models {
 		f := &out.Models[i]
 		f.Utilisation += weight * r.busy[i]
+		f.BesideShare += weight * r.beside[i]
 		f.StartsPerS += weight * r.starts[i]
 		f.RowsPerS += weight * r.rows[i]
 		f.MeanQueue += weight * r.queue[i]
@@ -193,6 +209,9 @@ func (out *Solution) finish() {
 	out.HighTokS = out.ThroughputTokS * (1 + out.ErrorBound)
 	for i := range out.Models {
 		f := &out.Models[i]
+		if f.Utilisation > 0 {
+			f.BesideShare /= f.Utilisation
+		}
 		if f.StartsPerS > 0 {
 			f.MeanBatch = f.RowsPerS / f.StartsPerS
 			f.MeanWaitNs = f.MeanQueue / f.RowsPerS * 1e9

@@ -80,7 +80,14 @@ func newSolver(m Model, n int, o Options) (*solver, error) {
 	if err != nil {
 		return nil, err
 	}
-	l, err := newLattice(m, n, m.QuantumNs, o.Round)
+	quantumNs := m.QuantumNs
+	if m.contended() {
+		o.Round = true
+		if quantumNs == 0 {
+			quantumNs = m.EstimateQuantum(n)
+		}
+	}
+	l, err := newLattice(m, n, quantumNs, o.Round)
 	if err != nil {
 		return nil, err
 	}

@@ -75,19 +75,19 @@ func explore(m Model, n int, thresholds []int, l *lattice, s *spreads, limits Op
 // leave writes the transitions out of a state.
 func (e *explorer) leave(number int32) error {
 	e.layout.unpack(e.index.key(number), e.here)
-	holding := e.here.holding()
+	holding := e.here.advance(e.lattice.beside)
 	if holding == 0 {
 		panic(fmt.Sprintf("chain: no batch runs in state %+v under thresholds %v", *e.here, e.thresholds))
 	}
 	totals := e.spreads.totals
 	clear(totals)
 	for i, f := range e.layout.fields {
-		b, r := e.here.running[i], e.here.residue[i]
-		e.idle[i] = b == 0 || r == holding
-		if b > 0 && r == holding {
+		b := e.here.running[i]
+		e.idle[i] = b == 0 || e.here.ends[i]
+		if e.here.ends[i] {
 			totals[e.spreads.classOf[i]] += b
 		}
-		e.base[i] = f.pack(0, b, r-holding)
+		e.base[i] = f.pack(0, b, e.here.left[i])
 	}
 	g := e.graph
 	law := e.spreads.of(totals)

@@ -27,6 +27,7 @@ type lattice struct {
 	quantumNs int64
 	ticks     [][]int64 // [model][rows], rows from 1
 	rounding  []Rounding
+	beside    []float64 // Model.Beside; nil: no factor is above 1
 }
 
 // newLattice brings the step times of m for batches of 1 to n rows to the lattice of quantumNs, 0 for the
@@ -37,6 +38,9 @@ func newLattice(m Model, n int, quantumNs int64, round bool) (*lattice, error) {
 		quantumNs = exactQuantum(m, n)
 	}
 	l := &lattice{quantumNs: quantumNs, ticks: make([][]int64, len(m.Step))}
+	if m.contended() {
+		l.beside = m.Beside
+	}
 	for i, step := range m.Step {
 		l.ticks[i] = make([]int64, n+1)
 		worst := Rounding{Model: i, Batch: 1}
