@@ -6,11 +6,11 @@ import (
 	"testing"
 )
 
-// TestBesideHand: two requests that never change models after the first step, with steps of 4 and of 6 ms that
-// take 2 and 1.5 times as long side by side.
+// TestBesideHand: two requests that never change models after the first step, with steps of 4 and of 6 ms
+// that take 2 and 1.5 times as long side by side.
 //
-// The small model does 4 ms in 8, the large one 6 ms in 9: in 72 ms they make 9 and 8 tokens. Of the 60 quanta
-// of the large one's step 53.3 are done when the small one's ends, which rounds.
+// The small model does 4 ms in 8, the large one 6 ms in 9: in 72 ms they make 9 and 8 tokens. Of the 60
+// quanta of the large one's step 53.3 are done when the small one's ends, which rounds.
 func TestBesideHand(t *testing.T) {
 	m := Model{
 		Routing: [][]float64{{0, 0.5, 0.5}, {0, 1, 0}, {0, 0, 1}}, Commit: slices.Repeat([][]float64{{0, 1, 1}}, 3),
@@ -37,8 +37,7 @@ func TestBesideHand(t *testing.T) {
 }
 
 // TestBesideNobody: where models never run together, factors change nothing: one request alone, or two that
-// go
-// to and fro together.
+// go to and fro together.
 func TestBesideNobody(t *testing.T) {
 	together := Model{Routing: [][]float64{{0, 1}, {1, 0}}, Commit: [][]float64{{1, 1}, {1, 1}},
 		Step: []StepTime{Constant(2e6), Constant(3e6)}}
