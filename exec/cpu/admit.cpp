@@ -84,8 +84,9 @@ int32_t checkPlace(const Model& model, Work& work, int32_t i, const tr_request& 
   work.lastStep[r.slot] = work.steps;
   const int64_t end = int64_t(r.start) + r.rows;
   if (r.start < 0 || r.rows < 1 || end > limits.context_max) {
-    return fail(error, TR_INVALID, "requests[%d]: start = %d, rows = %d, want 0 and 1 at least, together up to %d",
-                i, r.start, r.rows, limits.context_max);
+    return fail(error, TR_INVALID,
+                "requests[%d]: start = %d, rows = %d, want 0 and 1 at least, together up to %d", i, r.start,
+                r.rows, limits.context_max);
   }
   const int32_t* table = work.pageTables + r.slot * work.tablePages;
   for (int64_t page = 0; page * limits.page_tokens < end; page++) {
@@ -112,7 +113,8 @@ int32_t checkBiases(const Model& model, int32_t i, const tr_request& r, const tr
   const int32_t vocab = model.shape().config.vocab;
   for (int32_t b = 0; b < r.biases; b++) {
     if (biases[b].token >= 0 && biases[b].token < vocab && biases[b].bias < INFINITY) continue;
-    return fail(error, TR_INVALID, "requests[%d]: bias %d = %g for token %d, want below infinity, 0 to %d", i, b,
+    return fail(error, TR_INVALID,
+                "requests[%d]: bias %d = %g for token %d, want less than infinity for 0 to %d", i, b,
                 double(biases[b].bias), biases[b].token, vocab - 1);
   }
   return TR_OK;

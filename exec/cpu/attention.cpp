@@ -1,6 +1,7 @@
 #include "attention.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "bf16.h"
 
@@ -39,10 +40,12 @@ void storeKV(const KVPages& kv, const int32_t* pageTable, int64_t position, int6
              const float* value) {
   const int64_t token = position % kv.pageTokens;
   const int64_t head = kv.headOffset(pageTable[position / kv.pageTokens], kvHead);
-  for (int64_t d = 0; d < kv.headDim; d++) {
-    kv.keys[head + kv.keyOffset(token, d)] = narrow(key[d]);
-    kv.values[head + kv.valueOffset(token, d)] = narrow(value[d]);
-  }
+  uint16_t *keys = kv.keys + head + kv.keyOffset(token, 0), *values = kv.values + head + kv.valueOffset(token, 0);
+  uint16_t rounded[2][headDimMax];
+  for (int64_t d = 0; d < kv.headDim; d++) rounded[0][d] = narrow(key[d]);
+  for (int64_t d = 0; d < kv.headDim; d++) rounded[1][d] = narrow(value[d]);
+  for (int64_t d = 0; d < kv.headDim; d += 2) memcpy(keys + d * blockTokens, rounded[0] + d, 2 * sizeof *keys);
+  for (int64_t d = 0; d < kv.headDim; d++) values[2 * d] = rounded[1][d];
 }
 
 namespace {

@@ -9,6 +9,7 @@ Forward::Forward(Model& model, const StepArguments& arguments)
     : shape_(model.shape()),
       weights_(model.weights()),
       limits_(model.limits()),
+      router_(model.router()),
       work_(model.work()),
       workers_(model.device().threads()),
       path_(model.device().path()),
@@ -64,7 +65,7 @@ void Forward::layer(int64_t l, int worker) {
   const LayerWeights& w = weights_.layers[size_t(l)];
   const Rows all = {rowCount_, work_.x};
   const float* before = l > 0 ? work_.delta : nullptr;
-  norm(all, before, l > 0 ? weights_.layers[size_t(l) - 1].downBias : nullptr, w.inputNorm, worker);
+  norm(all, before, l > 0 ? weights_.layers[size_t(l) - 1].downBias : nullptr, w.inputNorm, w.qkv, worker);
   barrier();
   product(w.qkv, work_.inputs, rowCount_, work_.qkv, work_.qkvStride, worker);
   barrier();
@@ -75,21 +76,26 @@ void Forward::layer(int64_t l, int worker) {
   if (rows.count == 0) return;
   attend(l, worker);
   barrier();
-  gather(rows, worker);
+  gather(w.o, rows, worker);
   barrier();
   product(w.o, work_.inputs, rows.count, work_.delta, work_.xStride, worker);
   barrier();
-  norm(rows, work_.delta, w.oBias, w.postNorm, worker);
+  norm(rows, work_.delta, w.oBias, w.postNorm, w.gateUp, worker);
   barrier();
   gateAndUp(w, rows.count, worker);
   barrier();
+  if (w.down.int8) {
+    const Range share = shareOf(rows.count, worker, workers_.count());
+    prepare(path_, w.down, work_.gated, share.begin, share.end);
+    barrier();
+  }
   product(w.down, work_.gated, rows.count, work_.delta, work_.xStride, worker);
   barrier();
 }
 
-// x += delta + deltaBias, and the norm of x as the next input.
+// x += delta + deltaBias, and the norm of x as the input of the next matrix.
 void Forward::norm(const Rows& rows, const float* delta, const float* deltaBias, const float* weight,
-                   int worker) {
+                   const Matrix& next, int worker) {
   const Range share = shareOf(rows.count, worker, workers_.count());
   for (int64_t m = share.begin; m < share.end; m++) {
     float* x = rows.x + m * work_.xStride;
@@ -97,6 +103,7 @@ void Forward::norm(const Rows& rows, const float* delta, const float* deltaBias,
     kernels_.rows.norm(x, delta ? delta + m * work_.xStride : nullptr, weight, shape_.config.norm_epsilon,
                        shape_.hidden(), work_.inputs.row(m), packedShape(1, shape_.hidden()).paddedDepth());
   }
+  prepare(path_, next, work_.inputs, share.begin, share.end);
 }
 
 void Forward::product(const Matrix& matrix, const Activations& x, int64_t rows, float* y, int64_t yStride,
@@ -148,7 +155,7 @@ void Forward::attend(int64_t l, int worker) {
 }
 
 // Rounds what attention gave to the inputs of matrix o. In the last layer rows with a head move together.
-void Forward::gather(const Rows& rows, int worker) {
+void Forward::gather(const Matrix& o, const Rows& rows, int worker) {
   const int64_t dim = shape_.headDim(), stride = shape_.headStride(), heads = shape_.heads();
   const int64_t padded = packedShape(1, shape_.attended()).paddedDepth();
   const Range share = shareOf(rows.count, worker, workers_.count());
@@ -168,6 +175,7 @@ void Forward::gather(const Rows& rows, int worker) {
       kernels_.rows.round(attended + h * stride, dim, out + h * dim, h + 1 < heads ? dim : padded - h * dim);
     }
   }
+  prepare(path_, o, work_.inputs, share.begin, share.end);
 }
 
 // A worker multiplies blocks of gate and up in turn and joins them, while they are near.
@@ -184,7 +192,7 @@ void Forward::gateAndUp(const LayerWeights& w, int64_t rows, int worker) {
       if (w.gateUpBias) kernels_.rows.add(gate, w.gateUpBias + 2 * pair * blockColumns, columns);
       for (int64_t i = 0; i < count; i++, gate += 2 * blockColumns) {
         const int64_t first = (pair + i) * blockColumns;
-        const int64_t room = w.down.paddedDepth() - first;
+        const int64_t room = packedShape(1, w.down.depth()).paddedDepth() - first;
         const int64_t width = room < blockColumns ? room : blockColumns;
         kernels_.rows.swiglu(gate, gate + blockColumns, width, work_.gated.row(m) + first, width);
       }

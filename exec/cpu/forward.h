@@ -33,18 +33,21 @@ class Forward {
   // What a worker does of each part: forward.cpp.
   void embed(int worker);
   void layer(int64_t l, int worker);
-  void norm(const Rows& rows, const float* delta, const float* deltaBias, const float* weight, int worker);
+  void norm(const Rows& rows, const float* delta, const float* deltaBias, const float* weight,
+            const Matrix& next, int worker);
   void product(const Matrix& matrix, const Activations& x, int64_t rows, float* y, int64_t yStride,
                int worker);
   void rotateAndStore(int64_t l, int worker);
   void attend(int64_t l, int worker);
-  void gather(const Rows& rows, int worker);
+  void gather(const Matrix& o, const Rows& rows, int worker);
   void gateAndUp(const LayerWeights& w, int64_t rows, int worker);
   void barrier() { workers_.barrier(); }
 
   // After the last layer: head.cpp.
   void head(int worker);
   void finish(int64_t head, int worker);
+  void route(int worker);
+  void fillRouter(int64_t head, int32_t token, const float* logits, Candidate* scratch);
   int32_t pick(int64_t request, float* logits, const LogitsStatistics& statistics, Candidate* scratch);
   void bias(int64_t request, float* logits);
   void restore(int64_t request, float* logits);
@@ -57,6 +60,7 @@ class Forward {
   const Shape& shape_;
   const Weights& weights_;
   const tr_limits& limits_;
+  const Router* router_;
   Work& work_;
   Workers& workers_;
   const Path path_;

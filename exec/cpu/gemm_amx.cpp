@@ -6,7 +6,7 @@
 #include "tiles.h"
 
 #pragma GCC push_options
-#pragma GCC target("amx-tile,amx-bf16")
+#pragma GCC target("amx-tile,amx-bf16,prfchw")
 
 namespace cpu {
 
@@ -47,6 +47,19 @@ struct FetchNext {
     if (at >= end) return;
     for (int64_t line = 0; line < bytes; line += lineBytes) _mm_prefetch(at + line, _MM_HINT_T1);
     at += bytes;
+  }
+};
+
+// Fetches, to be written, the lines of results that a pass of 48 rows will store at its end: by then they are
+// far away, and stores wait for them one after another.
+struct FetchResults {
+  float* y;
+  int64_t stride, rowsAStep, left;
+  void step() {
+    for (int64_t i = 0; i < rowsAStep && left > 0; i++, left--, y += stride) {
+      __builtin_prefetch(y, 1);
+      __builtin_prefetch(y + tileColumns, 1);
+    }
   }
 };
 
@@ -165,6 +178,7 @@ void passOfThreeTiles(const Pass& p, FetchNext& fetch) {
   }
   const char* w = p.weights;
   const uint16_t *x0 = p.x, *x1 = x0 + tileRows * p.xStride, *x2 = x1 + tileRows * p.xStride;
+  FetchResults results{y0, p.yStride, (groupRows + p.steps - 1) / p.steps, groupRows};
   for (int64_t step = 0; step < p.steps; step++, w += stepBytes) {
     _tile_loadd(6, w, lineBytes);
     _tile_loadd(7, x0, xBytes);
@@ -173,6 +187,7 @@ void passOfThreeTiles(const Pass& p, FetchNext& fetch) {
     _tile_loadd(7, x1, xBytes);
     fetch.tile(w);
     _tile_dpbf16ps(2, 7, 6);
+    results.step();
     _tile_loadd(7, x2, xBytes);
     _tile_dpbf16ps(4, 7, 6);
     _tile_loadd(6, w + tileBytes, lineBytes);

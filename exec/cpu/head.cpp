@@ -15,10 +15,15 @@ tr_result unsound() {
   return {-1, 0, nan, nan, nan, nan, nan, 0, double(nan)};
 }
 
+void widenRow(const uint16_t* halves, int64_t count, float* out) {
+  for (int64_t i = 0; i < count; i++) out[i] = widen(halves[i]);
+}
+
 }  // namespace
 
 void Forward::head(int worker) {
-  norm({headCount_, work_.headX}, work_.delta, weights_.layers.back().downBias, weights_.finalNorm, worker);
+  norm({headCount_, work_.headX}, work_.delta, weights_.layers.back().downBias, weights_.finalNorm,
+       weights_.head, worker);
   barrier();
   product(weights_.head, work_.inputs, headCount_, work_.logits, work_.logitsStride, worker);
   barrier();
@@ -27,6 +32,32 @@ void Forward::head(int worker) {
   barrier();
   const Range share = shareOf(headCount_, worker, workers_.count());
   for (int64_t h = share.begin; h < share.end; h++) finish(h, worker);
+  if (router_) route(worker);
+}
+
+// Scores of all rows with a head; those that are not sound have none.
+void Forward::route(int worker) {
+  const int64_t hidden = shape_.hidden(), top = shape_.config.router_top;
+  const RouterRows rows = {headCount_, work_.routerHidden, hidden, work_.routerEmbeddings, hidden,
+                           work_.routerTop, top};
+  barrier();
+  router_->evaluate(path_, workers_, worker, rows, work_.routerScratch, work_.routerScores);
+  barrier();
+  if (worker != 0) return;
+  for (int64_t h = 0; h < headCount_; h++) {
+    tr_result& result = arguments_.results[work_.headOf[h]];
+    if (result.finite) result.score = work_.routerScores[h];
+  }
+}
+
+// What the router reads of a row.
+void Forward::fillRouter(int64_t h, int32_t token, const float* z, Candidate* scratch) {
+  const int64_t hidden = shape_.hidden(), top = shape_.config.router_top;
+  widenRow(work_.inputs.row(h), hidden, work_.routerHidden + h * hidden);
+  if (shape_.config.router != TR_ROUTER_R2R) return;
+  columnOf(weights_.embedding, token < 0 ? 0 : token, work_.routerEmbeddings + h * hidden);
+  const int64_t found = token < 0 ? 0 : topLogits(kernels_.logits, z, shape_.vocab(), top, scratch);
+  for (int64_t i = 0; i < top; i++) work_.routerTop[h * top + i] = i < found ? scratch[i].logit : -INFINITY;
 }
 
 // Everything that is said of one row of logits.
@@ -36,15 +67,13 @@ void Forward::finish(int64_t h, int worker) {
   Candidate* scratch = work_.candidates + worker * vocab;
   if (arguments_.logits) memcpy(arguments_.logits + request * vocab, z, size_t(vocab) * sizeof(float));
   if (arguments_.hidden) {
-    const uint16_t* halves = work_.inputs.row(h);
-    float* out = arguments_.hidden + request * hidden;
-    for (int64_t i = 0; i < hidden; i++) out[i] = widen(halves[i]);
+    widenRow(work_.inputs.row(h), hidden, arguments_.hidden + request * hidden);
   }
   tr_result& result = arguments_.results[request];
   result = unsound();
   const LogitsStatistics s = merge(work_.chunks + h * chunksOf(vocab), vocab);
-  if (!s.finite) return;
-  const int32_t token = pick(request, z, s, scratch);
+  const int32_t token = s.finite ? pick(request, z, s, scratch) : -1;
+  if (router_) fillRouter(h, token, z, scratch);
   if (token < 0) return;
   result.token = token;
   result.finite = 1;

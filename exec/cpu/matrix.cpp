@@ -46,18 +46,30 @@ void packColumn(const Packed& shape, int64_t column, const void* source) {
 
 }  // namespace
 
-Activations takeActivations(Carver& carver, int64_t rows, int64_t depth) {
-  Packed shape = packedShape(1, depth);
-  Activations a;
-  a.stride = shape.paddedDepth() + tileDepth;
+bool Format::int8() const { return weights == TR_WEIGHTS_INT8; }
+
+Activations takeActivations(Carver& carver, const Format& format, int64_t rows, int64_t depth) {
+  Activations a = {};
+  a.stride = packedShape(1, depth).paddedDepth() + tileDepth;
   a.halves = carver.take<uint16_t>(rows * a.stride);
+  if (!format.int8()) return a;
+  const PackedInt8 shape = packedInt8Shape(1, depth, format.groupInputs);
+  a.bytes.stride = shape.paddedDepth() + int8TileDepth;
+  a.bytes.values = carver.take<int8_t>(rows * a.bytes.stride);
+  a.bytes.groups = carver.take<RowGroup>(rows * shape.groups);
   return a;
 }
 
-Matrix takeMatrix(Carver& carver, int64_t columns, int64_t depth) {
-  Matrix m;
-  m.halves = packedShape(columns, depth);
-  m.halves.tiles = carver.take<uint16_t>(m.halves.bytes() / int64_t(sizeof(uint16_t)));
+Matrix takeMatrix(Carver& carver, const Format& format, int64_t columns, int64_t depth) {
+  Matrix m = {};
+  m.int8 = format.int8();
+  if (m.int8) {
+    m.bytes = packedInt8Shape(columns, depth, format.groupInputs);
+    m.bytes.memory = carver.take<uint8_t>(m.bytes.bytes());
+  } else {
+    m.halves = packedShape(columns, depth);
+    m.halves.tiles = carver.take<uint16_t>(m.halves.bytes() / int64_t(sizeof(uint16_t)));
+  }
   return m;
 }
 
@@ -76,22 +88,41 @@ void convert(int32_t type, const void* source, int64_t count, float* out) {
 
 void putColumn(const Matrix& matrix, int64_t column, int32_t type, const void* source, PutScratch& scratch) {
   const int64_t depth = matrix.depth();
-  if (type == TR_BF16) {
+  if (type == TR_BF16 && !matrix.int8) {
     packColumn(matrix.halves, column, source);
     return;
   }
   scratch.floats.resize(size_t(depth));
-  scratch.halves.resize(size_t(depth));
   convert(type, source, depth, scratch.floats.data());
+  if (matrix.int8) {
+    packColumns(matrix.bytes, column, 1, scratch.floats.data(), const_cast<uint8_t*>(matrix.bytes.memory));
+    return;
+  }
+  scratch.halves.resize(size_t(depth));
   for (size_t k = 0; k < size_t(depth); k++) scratch.halves[k] = narrow(scratch.floats[k]);
   packColumn(matrix.halves, column, scratch.halves.data());
 }
 
-void columnOf(const Matrix& matrix, int64_t column, float* out) { gatherColumn(matrix.halves, column, out); }
+void columnOf(const Matrix& matrix, int64_t column, float* out) {
+  if (matrix.int8) return gatherColumn(matrix.bytes, column, out);
+  gatherColumn(matrix.halves, column, out);
+}
+
+void prepare(Path path, const Matrix& matrix, const Activations& x, int64_t begin, int64_t end) {
+  if (matrix.int8) quantiseRows(path, matrix.bytes, x.halves, x.stride, begin, end, x.bytes);
+}
 
 void multiply(Path path, const Matrix& matrix, int64_t begin, int64_t end, const Activations& x, int64_t rows,
               float* y, int64_t yStride) {
   if (begin == end) return;
+  if (matrix.int8) {
+    PackedInt8 part = matrix.bytes;
+    part.memory = part.block(begin);
+    part.blocks = end - begin;
+    part.columns = part.paddedColumns();
+    gemmInt8Blocks(path)(GemmInt8{rows, x.bytes, part, y, yStride}, 0, part.blocks);
+    return;
+  }
   Packed part = matrix.halves;
   part.tiles = part.block(begin);
   part.blocks = end - begin;

@@ -7,36 +7,48 @@
 
 #include "carver.h"
 #include "gemm.h"
+#include "gemm_int8.h"
 #include "packed.h"
+#include "packed_int8.h"
 #include "paths.h"
 #include "rows.h"
 
 namespace cpu {
 
-// What goes into products: rows of activations with strides that spare the nearest cache.
+// The form: TR_WEIGHTS_BF16 or TR_WEIGHTS_INT8, and inputs of a scale.
+struct Format {
+  int32_t weights;
+  int64_t groupInputs;
+
+  bool int8() const;
+};
+
+// What goes into products: rows of activations with strides that spare the nearest cache. Products with
+// weights of 8 bits take the second form, which is made of the first.
 struct Activations {
   uint16_t* halves;
   int64_t stride;
+  QuantisedRows bytes;
 
   uint16_t* row(int64_t m) const { return halves + m * stride; }
 };
 
 // Takes room for rows of inputs to matrices of at most this depth.
-Activations takeActivations(Carver& carver, int64_t rows, int64_t depth);
+Activations takeActivations(Carver& carver, const Format& format, int64_t rows, int64_t depth);
 
 // Matrix is columns outputs of depth inputs, in blocks of 64 columns.
 struct Matrix {
-  Packed halves;
+  bool int8;
+  Packed halves;  // one of them is there
+  PackedInt8 bytes;
 
-  int64_t columns() const { return halves.columns; }
-  int64_t depth() const { return halves.depth; }
-  int64_t blocks() const { return halves.blocks; }
-  int64_t paddedColumns() const { return halves.paddedColumns(); }
-  int64_t paddedDepth() const { return halves.paddedDepth(); }
+  int64_t columns() const { return int8 ? bytes.columns : halves.columns; }
+  int64_t depth() const { return int8 ? bytes.depth : halves.depth; }
+  int64_t blocks() const { return int8 ? bytes.blocks : halves.blocks; }
 };
 
 // Takes room for a matrix, which is zero.
-Matrix takeMatrix(Carver& carver, int64_t columns, int64_t depth);
+Matrix takeMatrix(Carver& carver, const Format& format, int64_t columns, int64_t depth);
 
 // Converted numbers of one column on their way.
 struct PutScratch {
@@ -50,6 +62,9 @@ void putColumn(const Matrix& matrix, int64_t column, int32_t type, const void* s
 
 // The weights of one output column as float32.
 void columnOf(const Matrix& matrix, int64_t column, float* out);
+
+// Makes rows begin to end - 1 of x, bf16 with zeros up to the padded depth, ready for a product.
+void prepare(Path path, const Matrix& matrix, const Activations& x, int64_t begin, int64_t end);
 
 // y[m][c] = the products of rows rows of x with the columns of blocks begin to end - 1, of which the first is
 // y's first. Blocks run on the calling worker.

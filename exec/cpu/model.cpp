@@ -1,5 +1,6 @@
 #include "model.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -41,6 +42,10 @@ void touch(Device& device, void* block, int64_t bytes) {
   device.run(body);
 }
 
+int64_t routerBytes(const Shape& shape) {
+  return shape.router() ? Router::weightBytes(routerShapeOf(shape)) : 0;
+}
+
 }  // namespace
 
 tr_needs needsOf(const Shape& shape, const tr_limits& limits, int workers) {
@@ -51,7 +56,7 @@ tr_needs needsOf(const Shape& shape, const tr_limits& limits, int workers) {
   takeCache(workCarver, shape, limits, &work);
   tr_needs needs = {};
   needs.size = int32_t(sizeof needs);
-  needs.weight_bytes = weightCarver.bytes();
+  needs.weight_bytes = weightCarver.bytes() + routerBytes(shape);
   needs.kv_bytes = workCarver.bytes();
   takeWork(workCarver, shape, limits, workers, &work);
   needs.work_bytes = workCarver.bytes() - needs.kv_bytes;
@@ -66,9 +71,13 @@ int32_t Model::make(Device& device, const tr_model_config& config, Model** out, 
   if (status != TR_OK) return status;
   Carver counted(nullptr);
   takeWeights(counted, model->shape_, &model->weights_);
-  status = device.take("weights", counted.bytes(), error);
+  const int64_t bytes = counted.bytes() + routerBytes(model->shape_);
+  status = device.take("weights", bytes, error);
   if (status != TR_OK) return status;
-  model->takenBytes_ = counted.bytes();
+  model->takenBytes_ = bytes;
+  if (model->shape_.router() && Router::make(routerShapeOf(model->shape_), &model->router_) != 0) {
+    return fail(error, TR_NO_MEMORY, "router: no memory for bookkeeping");
+  }
   if (!model->weightMemory_.allocate(size_t(counted.bytes()))) {
     return fail(error, TR_NO_MEMORY, "weights: there are no %" PRId64 " bytes of memory", counted.bytes());
   }
@@ -108,6 +117,9 @@ int32_t Model::checkPut(int32_t tensor, int32_t layer, int32_t type, int64_t row
 
 int32_t Model::put(int32_t tensor, int32_t layer, int32_t type, int64_t rows, int64_t columns,
                    const void* data, tr_error* error) {
+  if (tensor >= TR_ROUTER_TOP && tensor <= TR_ROUTER_OUT_BIAS) {
+    return putRouter(tensor, layer, type, rows, columns, data, error);
+  }
   Place place;
   int32_t status = checkPut(tensor, layer, type, rows, columns, &place, error);
   if (status != TR_OK) return status;
@@ -123,6 +135,19 @@ int32_t Model::put(int32_t tensor, int32_t layer, int32_t type, int64_t rows, in
   }
   isThere(tensor, layer) = 1;
   return TR_OK;
+}
+
+int32_t Model::putRouter(int32_t tensor, int32_t layer, int32_t type, int64_t rows, int64_t columns,
+                         const void* data, tr_error* error) {
+  const char* name = tensorName(tensor);
+  if (type != TR_F32) return fail(error, TR_INVALID, "%s: type %d, want f32", name, type);
+  if (!router_) return fail(error, TR_INVALID, "%s: the model has no router", name);
+  const RouterTensor part = RouterTensor(tensor - TR_ROUTER_TOP + int32_t(RouterTensor::top));
+  const int32_t failed = router_->put(part, layer, rows, columns, static_cast<const float*>(data));
+  if (failed == ENOMEM) return fail(error, TR_NO_MEMORY, "%s: no memory", name);
+  if (!failed) return TR_OK;
+  return fail(error, TR_INVALID, "%s of block %d: %" PRId64 " x %" PRId64 ", want a tensor of this router",
+              name, layer, rows, columns);
 }
 
 void Model::putMatrix(const Place& place, int32_t type, const void* data) {
@@ -146,6 +171,7 @@ int32_t Model::checkWhole(tr_error* error) const {
       return fail(error, TR_INVALID, "%s of layer %d was not put", tensorName(tensor), layer);
     }
   }
+  if (router_ && !router_->complete()) return fail(error, TR_INVALID, "a tensor of the router was not put");
   return TR_OK;
 }
 

@@ -8,6 +8,7 @@
 
 #include "../native/native.h"
 #include "device.h"
+#include "router.h"
 #include "shape.h"
 #include "weights.h"
 #include "work.h"
@@ -37,6 +38,7 @@ class Model {
   const Weights& weights() const { return weights_; }
   const tr_limits& limits() const { return limits_; }
   Work& work() { return *work_; }
+  const Router* router() const { return router_.get(); }  // null without one
 
  private:
   explicit Model(Device& device) : device_(device) {}
@@ -44,6 +46,8 @@ class Model {
   int32_t checkPut(int32_t tensor, int32_t layer, int32_t type, int64_t rows, int64_t columns, Place* place,
                    tr_error* error);
   int32_t checkWhole(tr_error* error) const;
+  int32_t putRouter(int32_t tensor, int32_t layer, int32_t type, int64_t rows, int64_t columns,
+                    const void* data, tr_error* error);
   void putMatrix(const Place& place, int32_t type, const void* data);
   uint8_t& isThere(int32_t tensor, int32_t layer);
 
@@ -53,6 +57,7 @@ class Model {
   tr_limits limits_;
   std::vector<uint8_t> there_;  // [layer][tensor]: whether it was put
   std::unique_ptr<Work> work_;
+  std::unique_ptr<Router> router_;
   ZeroedMemory weightMemory_, workMemory_;
   int64_t takenBytes_ = 0;
 };

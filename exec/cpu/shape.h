@@ -5,6 +5,8 @@
 
 #include "../native/native.h"
 #include "attention.h"
+#include "matrix.h"
+#include "router.h"
 
 namespace cpu {
 
@@ -21,6 +23,9 @@ struct Shape {
   int64_t intermediate() const { return config.intermediate; }
   int64_t vocab() const { return config.vocab; }
 
+  bool router() const { return config.router != TR_ROUTER_NONE; }
+  Format format() const { return {config.weights, config.group_inputs}; }
+
   int64_t headStride() const { return (headDim() + blockTokens - 1) / blockTokens * blockTokens; }
   int64_t headsPacked() const { return heads() + 2 * kvHeads(); }   // queries, keys, values
   int64_t attended() const { return heads() * headDim(); }          // numbers that go into matrix o
@@ -28,6 +33,9 @@ struct Shape {
     return 2 * layers() * kvHeads() * headStride() * int64_t(sizeof(uint16_t));
   }
 };
+
+// The router of a configuration that has one.
+RouterShape routerShapeOf(const Shape& shape);
 
 // Fails with TR_INVALID for a configuration that contradicts itself and with TR_UNSUPPORTED for one that this
 // device can not compute.

@@ -2,7 +2,6 @@ package cpu
 
 import (
 	"context"
-	"fmt"
 	"testing"
 
 	"tokenrouter/exec/model"
@@ -155,5 +154,3 @@ func bf16Weights(c model.Config) native.Config {
 }
 
 func random(c model.Config) native.Source { return &native.Random{Config: c, Seed: 7} }
-
-func describe(b *native.Batch) string { return fmt.Sprintf("%+v", b.Requests) }

@@ -23,18 +23,19 @@ int64_t gateUpColumns(const Shape& s) { return 2 * roundedUp(s.intermediate(), b
 void takeLayer(Carver& carver, const Shape& s, LayerWeights* l) {
   const tr_model_config& c = s.config;
   auto vector = [&](bool has, int64_t count) { return has ? carver.take<float>(count) : nullptr; };
+  const Format f = s.format();
   const int64_t qkv = s.headsPacked() * s.headStride();
   l->inputNorm = vector(true, s.hidden());
-  l->qkv = takeMatrix(carver, qkv, s.hidden());
+  l->qkv = takeMatrix(carver, f, qkv, s.hidden());
   l->qkvBias = vector(c.qkv_bias, qkv);
   l->qNorm = vector(c.qk_norm, s.headDim());
   l->kNorm = vector(c.qk_norm, s.headDim());
-  l->o = takeMatrix(carver, s.hidden(), s.attended());
+  l->o = takeMatrix(carver, f, s.hidden(), s.attended());
   l->oBias = vector(c.output_bias, s.hidden());
   l->postNorm = vector(true, s.hidden());
-  l->gateUp = takeMatrix(carver, gateUpColumns(s), s.hidden());
+  l->gateUp = takeMatrix(carver, f, gateUpColumns(s), s.hidden());
   l->gateUpBias = vector(c.mlp_bias, gateUpColumns(s));
-  l->down = takeMatrix(carver, s.hidden(), s.intermediate());
+  l->down = takeMatrix(carver, f, s.hidden(), s.intermediate());
   l->downBias = vector(c.mlp_bias, s.hidden());
 }
 
@@ -78,13 +79,15 @@ bool inLayers(int32_t tensor) { return tensor >= TR_INPUT_NORM && tensor <= TR_D
 }  // namespace
 
 void takeWeights(Carver& carver, const Shape& shape, Weights* weights) {
+  const Format f = shape.format();
   weights->frequencies = carver.take<double>(shape.headDim() / 2);
   weights->windows = carver.take<int32_t>(shape.layers());
-  weights->embedding = takeMatrix(carver, shape.vocab(), shape.hidden());
+  weights->embedding = takeMatrix(carver, f, shape.vocab(), shape.hidden());
   weights->layers.resize(size_t(shape.layers()));
   for (LayerWeights& l : weights->layers) takeLayer(carver, shape, &l);
   weights->finalNorm = carver.take<float>(shape.hidden());
-  weights->head = shape.config.tied ? weights->embedding : takeMatrix(carver, shape.vocab(), shape.hidden());
+  weights->head = weights->embedding;
+  if (!shape.config.tied) weights->head = takeMatrix(carver, f, shape.vocab(), shape.hidden());
 }
 
 bool placeOf(const Shape& shape, const Weights& weights, int32_t tensor, int32_t layer, Place* place) {

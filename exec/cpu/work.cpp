@@ -1,6 +1,26 @@
 #include "work.h"
 
+#include <memory>
+
 namespace cpu {
+
+namespace {
+
+void takeRouter(Carver& carver, const Shape& shape, int64_t heads, Work* w) {
+  w->routerHidden = carver.take<float>(heads * shape.hidden());
+  if (shape.config.router == TR_ROUTER_R2R) {
+    w->routerEmbeddings = carver.take<float>(heads * shape.hidden());
+    w->routerTop = carver.take<float>(heads * shape.config.router_top);
+  }
+  w->routerScores = carver.take<double>(heads);
+  // The shape was checked; no memory here shows again where the router itself is made.
+  std::unique_ptr<Router> router;
+  if (Router::make(routerShapeOf(shape), &router) == 0) {
+    w->routerScratch = carver.take<char>(router->scratchBytes(heads));
+  }
+}
+
+}  // namespace
 
 void takeCache(Carver& carver, const Shape& shape, const tr_limits& limits, Work* work) {
   const int64_t perToken = shape.kvHeads() * shape.headStride();
@@ -37,13 +57,18 @@ void takeWork(Carver& carver, const Shape& shape, const tr_limits& limits, int w
   w->attended = carver.take<float>(rows * shape.heads() * shape.headStride());
   const int64_t depth = shape.hidden() > shape.attended() ? shape.hidden() : shape.attended();
   // Heads may outnumber rows_max in the limits, never in a step.
-  w->inputs = takeActivations(carver, rows, depth);
-  w->gated = takeActivations(carver, rows, shape.intermediate());
+  w->inputs = takeActivations(carver, shape.format(), rows, depth);
+  w->gated = takeActivations(carver, shape.format(), rows, shape.intermediate());
 
   w->headX = carver.take<float>(requests * w->xStride);
   w->logitsStride = packedShape(shape.vocab(), 1).paddedColumns();
   w->logits = carver.take<float>(requests * w->logitsStride);
   w->chunks = carver.take<ChunkStatistics>(requests * chunksOf(shape.vocab()));
+
+  w->routerHidden = w->routerEmbeddings = w->routerTop = nullptr;
+  w->routerScores = nullptr;
+  w->routerScratch = nullptr;
+  if (shape.router()) takeRouter(carver, shape, requests, w);
 
   w->gateUpElements = rows * Work::gateUpStride;
   w->gateUp = carver.take<float>(workers * w->gateUpElements);

@@ -50,6 +50,12 @@ struct Work {
   int64_t logitsStride;
   ChunkStatistics* chunks;  // [head][chunksOf(vocab)]
 
+  // By head, for the router.
+  float *routerHidden, *routerEmbeddings;  // [head][hidden]
+  float* routerTop;                        // [head][router_top]: largest logits
+  double* routerScores;
+  char* routerScratch;
+
   // By worker.
   float* gateUp;          // [row][gateUpStride]
   int64_t gateUpElements;
