@@ -110,7 +110,8 @@ func TestReadRefuses(t *testing.T) {
 	}
 }
 
-// TestInterval: 81 of 263 gives 0.2553 to 0.3662 (Newcombe, Statistics in Medicine 17, 1998, table I, method 3).
+// TestInterval: 81 of 263 gives 0.2553 to 0.3662 (Newcombe, Statistics in Medicine 17, 1998, table I,
+// method 3).
 func TestInterval(t *testing.T) {
 	low, high := Count{Problems: 263, Correct: 81}.Interval()
 	if math.Abs(low-0.2553) > 5e-5 || math.Abs(high-0.3662) > 5e-5 {
