@@ -32,8 +32,9 @@ func newContention(factors []float64, models int) (contention, error) {
 	}
 	any := false
 	for m, f := range factors {
-		if !(f >= 1 && f <= BesideMax) {
-			return contention{}, fmt.Errorf("sim: contention factor of model %d = %v, want 1 to %d", m, f, BesideMax)
+		if !(f >= 1 && f <= latency.BesideMax) {
+			return contention{}, fmt.Errorf("sim: contention factor of model %d = %v, want 1 to %d", m, f,
+				latency.BesideMax)
 		}
 		any = any || f > 1
 	}
@@ -42,9 +43,6 @@ func newContention(factors []float64, models int) (contention, error) {
 	}
 	return contention{factors, make([]work, models)}, nil
 }
-
-// BesideMax bounds Config.Beside.
-const BesideMax = 1000
 
 // begin notes a launch of model m that takes ns alone. ok is false if it could take longer than any step may.
 func (c *contention) begin(m int, t, ns core.Time) (ok bool) {

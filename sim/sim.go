@@ -36,7 +36,8 @@ type Config struct {
 	Core    core.Config
 	Latency []latency.Model // a model each
 	// Beside is how much longer a step of each model takes while another model of its node runs: a factor from
-	// 1 to BesideMax. A step beside which others run for a part of its time takes longer for that part. nil: 1.
+	// 1 to latency.BesideMax. A step beside which others run for a part of its time takes longer for that part.
+	// nil: 1.
 	Beside  []float64
 	Outcome outcome.Source
 	// Workload gives the requests. Closed says that it is a closed loop of Core.LiveMax

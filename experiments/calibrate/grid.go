@@ -7,8 +7,8 @@ import (
 	"tokenrouter/sim/latency"
 )
 
-// Shape is one step of a calibration: so many requests, each with the same number of fresh tokens and the same
-// number of tokens already in KV.
+// Shape is one step of a calibration: so many requests, each with the same number of fresh tokens and the
+// same number of tokens already in KV.
 type Shape struct{ Rows, Fresh, Context int }
 
 // Total is the shape as latency models know it: sums over rows.
@@ -25,8 +25,8 @@ type Bounds struct {
 }
 
 // Grid is the shapes to measure within bounds: decoding (one fresh token) over batch sizes and contexts,
-// extends of a few tokens over batch sizes, and prompts of one request. Rows and contexts vary apart from each
-// other, for otherwise a fit can not tell them apart.
+// extends of a few tokens over batch sizes, and prompts of one request. Rows and contexts vary apart from
+// each other, for otherwise a fit can not tell them apart.
 func Grid(b Bounds) []Shape {
 	var shapes []Shape
 	add := func(s Shape) {

@@ -31,8 +31,8 @@ type Plan struct {
 	Done func(steps, total int)
 }
 
-// Measure times steps of every model, each alone and, if there are others, beside them. It returns what it has
-// when ctx ends, with its error.
+// Measure times steps of every model, each alone and, if there are others, beside them. It returns what it
+// has when ctx ends, with its error.
 func Measure(ctx context.Context, models []*native.Model, p Plan) ([]Sample, error) {
 	states := []bool{false, true}
 	if len(models) == 1 {

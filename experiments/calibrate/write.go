@@ -31,8 +31,8 @@ func CSV(samples []Sample) []byte {
 	b.WriteString("model,beside,rows,fresh_tokens,context_tokens,step_ms\n")
 	for _, s := range samples {
 		total := s.Shape.Total()
-		fmt.Fprintf(&b, "%s,%t,%d,%d,%d,%s\n", s.Model, s.Beside, total.Rows, total.FreshTokens, total.ContextTokens,
-			strconv.FormatFloat(float64(s.StepNs)/1e6, 'f', 6, 64))
+		fmt.Fprintf(&b, "%s,%t,%d,%d,%d,%s\n", s.Model, s.Beside, total.Rows, total.FreshTokens,
+			total.ContextTokens, strconv.FormatFloat(float64(s.StepNs)/1e6, 'f', 6, 64))
 	}
 	return b.Bytes()
 }
@@ -48,9 +48,9 @@ func TOML(heading, samplesFile string, fits []ModelFit) []byte {
 	for _, f := range fits {
 		a := f.Alone
 		fmt.Fprintf(&b, "\n[[models]]\nname = %q\n\n", f.Model)
-		fmt.Fprintf(&b, "# Fitted to the medians of %d shapes: off by %.1f %% in the mean, by %.1f %% at most (%s).\n",
+		fmt.Fprintf(&b, "# Fitted to the medians of %d shapes: off by %.1f %% in the mean, at most %.1f %% (%s).\n",
 			a.Count, 100*a.MeanRelative, 100*a.MaxRelative, shapeText(a.Worst.Shape))
-		fmt.Fprintf(&b, "# Beside the other models steps take %.3f times as long (%.3f to %.3f over the shapes).\n",
+		fmt.Fprintf(&b, "# Beside the other models steps take %.3f times as long (%.3f to %.3f over shapes).\n",
 			f.Beside, f.BesideMin, f.BesideMax)
 		b.WriteString("[models.latency]\nkind = \"affine\"\n")
 		fmt.Fprintf(&b, "base = %q\nper_row = %q\n", duration(a.BaseNs), duration(a.PerRowNs))

@@ -68,7 +68,9 @@ func (f *predictFlags) model() (chain.Model, error) {
 
 // question adds to m what is asked of it, and checks the thresholds against the models and n.
 func (f *predictFlags) question(m chain.Model, n int) (question, error) {
-	m.QuantumNs = f.quantum.of
+	if f.quantum.set {
+		m.QuantumNs = f.quantum.of
+	}
 	if err := m.Validate(n); err != nil {
 		return question{}, misuse("%w", err)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"sync"
 
 	"tokenrouter/core"
@@ -12,10 +13,12 @@ import (
 	"tokenrouter/experiments/spec"
 )
 
-// chainOptions let a chain that is too large take a coarser quantum, which is then reported.
-var chainOptions = chain.Options{Coarsen: true, MaxStates: 1 << 20, MaxTransitions: 1 << 25}
+// chainOptions let a chain that is too large take a coarser quantum, which is then reported, as is what a
+// quantum of Chain's rounds.
+var chainOptions = chain.Options{Round: true, Coarsen: true, MaxStates: 1 << 20, MaxTransitions: 1 << 25}
 
-// Chain is the throughput model of a point. It fails where the chain does not describe it.
+// Chain is the throughput model of a point. It fails where the chain does not describe it. It has a quantum
+// where step times are those of mean rows, and then wants chain.Options.Round.
 func Chain(p *spec.Point) (chain.Model, error) {
 	if why := p.Unpredictable(); why != "" {
 		return chain.Model{}, fmt.Errorf("the chain does not describe the point: %s", why)
@@ -30,6 +33,10 @@ func Chain(p *spec.Point) (chain.Model, error) {
 		if p.Routing[0][i] == 1 {
 			m.Start = i // all requests are there from the second token on
 		}
+		m.Beside = append(m.Beside, model.Beside)
+	}
+	if p.MeanRows() != "" {
+		m.QuantumNs = m.EstimateQuantum(p.Concurrency)
 	}
 	return m, nil
 }
@@ -126,15 +133,28 @@ func (q *planner) predict(ctx context.Context, p *spec.Point) (rate float64, not
 			e.note = "not predicted: " + err.Error()
 			return
 		}
-		e.rate = solution.ThroughputTokS
-		for _, r := range solution.Rounding {
-			if r.Relative != 0 {
-				e.note = fmt.Sprintf("predicted with step times rounded to %d ns, which costs %.3g %% of one"+
-					" request's throughput", solution.QuantumNs, -100*solution.RoundingCost)
-			}
-		}
+		e.rate, e.note = solution.ThroughputTokS, predictionNote(p, solution)
 	})
 	return e.rate, e.note, nil
+}
+
+// predictionNote says what a prediction leaves out; empty if it is exact.
+func predictionNote(p *spec.Point, s *chain.Solution) string {
+	var parts []string
+	if mean := p.MeanRows(); mean != "" {
+		parts = append(parts, "for the mean step ("+mean+")")
+	}
+	for _, r := range s.Rounding {
+		if r.Relative != 0 {
+			parts = append(parts, fmt.Sprintf("with step times rounded to %d ns, which costs %.3g %% of one"+
+				" request's throughput", s.QuantumNs, -100*s.RoundingCost))
+			break
+		}
+	}
+	if parts == nil {
+		return ""
+	}
+	return "predicted " + strings.Join(parts, ", ")
 }
 
 // steadySet is the threshold set of the steady state, if the chain describes the point.

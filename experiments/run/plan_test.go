@@ -53,6 +53,10 @@ func TestPredictedAndSimulated(t *testing.T) {
 		{"rstitch", strings.Replace(rstitch, `"r2r"`, `"rstitch"`, 1), nil},
 		{"step times by batch", strings.Replace(r2r, `kind = "constant", step = "27.9ms"`,
 			`kind = "affine", base = "27ms", per_row = "300us"`, 1), nil},
+		{"step times by tokens", strings.Replace(r2r, `kind = "constant", step = "27.9ms"`,
+			`kind = "affine", base = "27ms", per_fresh_ns = 150000, per_context_ns = 1000`, 1), nil},
+		{"contention", strings.NewReplacer(`"6.0ms"`, `"6.0ms", beside = 1.4`, `"27.9ms"`,
+			`"27.9ms", beside = 1.2`).Replace(r2r), nil},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -178,7 +182,8 @@ func TestNotPredicted(t *testing.T) {
 		{"token budget", "[policy]", "[scheduler]\ntoken_budget = 64\n[policy]"},
 		{"rows_max", `name = "large",`, `name = "large", rows_max = 2,`},
 		{"small pool", `name = "large",`, `name = "large", kv = { pages = 64 },`},
-		{"time by tokens", `kind = "constant", step = "6ms"`, `kind = "affine", base = "6ms", per_fresh_ns = 100`},
+		{"not calibrated", `kind = "constant", step = "6ms"`,
+			`kind = "affine", base = "6ms", per_fresh_ns = 100, fresh_tokens = [1, 7], outside = "clamp"`},
 		{"host time a hand-off", `name = "large",`, `name = "large", host_handoff = "1ms",`},
 		{"two nodes", `name = "large",`, `name = "large", node = 1,`},
 	}

@@ -80,3 +80,20 @@ func atoi(t *testing.T, text string) int {
 	}
 	return n
 }
+
+// TestPredictionNote: what a prediction takes for granted stands beside it, with numbers.
+func TestPredictionNote(t *testing.T) {
+	text := strings.Replace(tiny, `"constant", step = "27.9ms"`,
+		`"affine", base = "27.9ms", per_fresh_ns = 1000`, 1)
+	p := parse(t, text).Points[1]
+	rate, note, err := newPlanner().predict(t.Context(), &p)
+	want := "predicted for the mean step (2.857 fresh tokens a row at LLM, 25 tokens in KV), with step times" +
+		" rounded to 50000 ns, which costs "
+	if !strings.HasPrefix(note, want) || err != nil {
+		t.Errorf("note %q, error %v, want %q", note, err, want)
+	}
+	// A little less than 110.322694 at 27.9 ms.
+	if rate > 110.4 || rate < 110 {
+		t.Errorf("%v tok/s, want a little less than 110.32", rate)
+	}
+}

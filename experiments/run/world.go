@@ -43,7 +43,7 @@ func world(p *spec.Point, policy core.Policy, seed uint64) (sim.Config, meter.Co
 	}
 	nodes := 1
 	for _, m := range p.Models {
-		c.Latency = append(c.Latency, m.Latency)
+		c.Latency, c.Beside = append(c.Latency, m.Latency), append(c.Beside, m.Beside)
 		nodes = max(nodes, m.Node+1)
 	}
 	if err := requests(p, seed, &c); err != nil {

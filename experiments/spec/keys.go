@@ -87,6 +87,8 @@ var Keys = []Key{
 	{"models[].latency.exchange", "duration", `latency of kind "roofline"`,
 		"latency of one all-reduce; default 0"},
 	{"models[].latency.scale", "number > 0", "any latency", "factor of all times; default 1"},
+	{"models[].latency.beside", "number >= 1", "any latency",
+		"factor of the step time while another model of the node runs; default 1"},
 	{"models[].latency.graph_rows", "integers", "any latency",
 		"captured batch sizes that rows are padded to"},
 	{"models[].host_step", "duration", "any model", "host time a step; default 0"},

@@ -19,7 +19,7 @@ func (l *loader) models(s *section, p *Point) {
 		s.wrong("models", "want at most %d models, not %d", core.ModelsMax, len(sections))
 	}
 	for i, m := range sections {
-		model := Model{Name: m.text("name", fmt.Sprintf("model %d", i))}
+		model := Model{Name: m.text("name", fmt.Sprintf("model %d", i)), Beside: 1}
 		if !m.has("name") {
 			m.missing("name", "want a string that is not empty")
 		}
@@ -31,6 +31,7 @@ func (l *loader) models(s *section, p *Point) {
 		if inner := m.sub("latency"); inner == nil {
 			m.missing("latency", "want a table with the kind")
 		} else {
+			model.Beside = inner.number("beside", 1, 1, latency.BesideMax)
 			model.Latency = l.latency(inner)
 		}
 		l.overhead(m, &model)
@@ -180,25 +181,7 @@ func (l *loader) links(s *section, p *Point) {
 	}
 }
 
-// byRows finds the step time of every batch size, where nothing else counts.
-func (l *loader) byRows(p *Point) {
-	for i := range p.Models {
-		m := &p.Models[i]
-		if m.Latency == nil || !rowsOnly(m.Latency) {
-			continue
-		}
-		for rows := 1; rows <= p.Concurrency; rows++ {
-			ns, inRange := m.Latency.StepNs(latency.Shape{Rows: rows, FreshTokens: rows})
-			if ns < 1 || !inRange {
-				m.ByRows = nil
-				break
-			}
-			m.ByRows = append(m.ByRows, ns)
-		}
-	}
-}
-
-// rowsOnly reports whether a step time depends on the number of rows alone.
+// rowsOnly reports whether a step time depends on the number of rows alone, hand-offs left aside.
 func rowsOnly(m latency.Model) bool {
 	switch m := m.(type) {
 	case latency.Constant:
@@ -211,10 +194,6 @@ func rowsOnly(m latency.Model) bool {
 	case *latency.Table:
 		valid, _ := m.ValidRange()
 		return !valid.Fresh.Bound && !valid.Context.Bound
-	case *latency.Overhead:
-		returned, _ := m.StepNs(latency.Shape{Rows: 1, FreshTokens: 1, Returns: 1})
-		stayed, _ := m.StepNs(latency.Shape{Rows: 1, FreshTokens: 1})
-		return returned == stayed && rowsOnly(m.Unwrap())
 	case interface{ Unwrap() latency.Model }:
 		return rowsOnly(m.Unwrap())
 	default:

@@ -159,7 +159,7 @@ func (p *Point) Unpredictable() string {
 	}
 	for _, m := range p.Models {
 		if m.ByRows == nil {
-			return "the step time of " + m.Name + " depends on more than the batch size"
+			return m.unknown
 		}
 		if m.RowsMax > 0 && m.RowsMax < p.Concurrency {
 			return "rows_max of " + m.Name + " is below the concurrency"

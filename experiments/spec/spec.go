@@ -64,10 +64,14 @@ type Model struct {
 	RowsMax int
 	Pages   int // 0: as many as all requests could ever need
 	Latency latency.Model
-	// ByRows holds the step time in ns of a batch of 1, 2, ... rows up to the concurrency, if it depends on
-	// nothing else; nil if it does.
-	ByRows []int64
+	Beside  float64 // factor of the step time while another model of the node runs, from 1
+	// ByRows holds the step time in ns of a batch of 1, 2, ... rows up to the concurrency; nil if the throughput
+	// model can not tell it. If the time depends on more than the rows, it is that of the mean row, of FreshMean
+	// fresh tokens and ContextMean in KV, which are 0 otherwise.
+	ByRows                 []int64
+	FreshMean, ContextMean float64
 
+	unknown   string // why ByRows is nil
 	device    string
 	footprint core.Footprint
 }

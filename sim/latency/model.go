@@ -25,6 +25,8 @@ const (
 	Refused int64 = -1
 	// MaxStepNs is the longest step, 2^53 ns or about 104 days. A model that would exceed it refuses.
 	MaxStepNs int64 = 1 << 53
+	// BesideMax is the most that a step may be longer beside other models than alone, as a factor.
+	BesideMax = 1000
 )
 
 // Outside says what a calibrated model does outside its range.

@@ -207,6 +207,9 @@ func TestLengthMeans(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			sum := 0.0
 			least, greatest := test.length.Bounds()
+			if got := test.length.Mean(math.MaxInt32); math.Abs(got/test.mean-1) > 1e-3 {
+				t.Errorf("Mean() = %v, want %v", got, test.mean)
+			}
 			for i := range uint64(n) {
 				tokens := test.length.Draw(keyed.NewKey(3, i), keyed.Length)
 				if tokens < least || tokens > greatest {

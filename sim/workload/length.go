@@ -111,20 +111,39 @@ func checkBounds(name string, least, greatest int32) error {
 // Draw returns the length that belongs to a request, named by its key and the purpose (keyed.Prompt or
 // keyed.Length). The zero Length gives 0.
 func (l Length) Draw(key keyed.Key, purpose keyed.Purpose) int32 {
+	if l.kind == 0 || l.kind == lengthFixed {
+		return l.min
+	}
+	return l.of(key.At(0, 0, purpose))
+}
+
+// of is the length that belongs to uniform bits.
+func (l Length) of(bits uint64) int32 {
 	switch l.kind {
 	case 0, lengthFixed:
 		return l.min
 	case lengthUniform:
-		return l.min + int32(keyed.Below(key.At(0, 0, purpose), uint64(l.max-l.min)+1))
+		return l.min + int32(keyed.Below(bits, uint64(l.max-l.min)+1))
 	case lengthGeometric:
-		return l.bound(float64(keyed.Geometric(key.At(0, 0, purpose), 1/l.mean)))
+		return l.bound(float64(keyed.Geometric(bits, 1/l.mean)))
 	case lengthLognormal:
-		return l.bound(math.Round(keyed.Lognormal(key.At(0, 0, purpose), l.mu, l.sigma)))
+		return l.bound(math.Round(keyed.Lognormal(bits, l.mu, l.sigma)))
 	case lengthEmpirical:
-		return l.values[keyed.Below(key.At(0, 0, purpose), uint64(len(l.values)))]
+		return l.values[keyed.Below(bits, uint64(len(l.values)))]
 	default:
 		panic(fmt.Sprintf("workload: unknown length kind %d", l.kind))
 	}
+}
+
+// Mean is the mean length, of lengths above limit taken as limit; 0 for the zero Length. It is that of 65,536
+// evenly spread draws, and so exact but for the last thousandth of laws with a long tail.
+func (l Length) Mean(limit int32) float64 {
+	const draws = 1 << 16
+	sum := 0.0
+	for i := range uint64(draws) {
+		sum += float64(min(l.of(i<<48|1<<47), limit))
+	}
+	return sum / draws
 }
 
 // bound moves a draw into the bounds. It compares as floats, since a draw may exceed any integer.

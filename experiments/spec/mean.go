@@ -1,0 +1,178 @@
+package spec
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"tokenrouter/sim/latency"
+)
+
+// byRows finds the step time of every batch size: as it is where nothing else counts, else that of the mean
+// row in a steady state.
+//
+// A model is fed every token that is committed, by whichever model: of one row it is fed as many as all steps
+// commit, over its own share of the steps. Rows have the prompt and half of the answer in KV.
+func (l *loader) byRows(p *Point) {
+	var fresh []float64
+	for i := range p.Models {
+		m := &p.Models[i]
+		switch {
+		case m.Latency == nil: // reported, or to be measured
+			m.unknown = "the step time of " + m.Name + " is not known before it is measured"
+		case handoffsCount(m.Latency):
+			m.unknown = "the step time of " + m.Name + " depends on hand-offs"
+		case rowsOnly(m.Latency):
+			m.timeRows(p.Concurrency, 1, 0)
+		case p.Routing == nil: // nothing is known of steps
+		default:
+			if fresh == nil {
+				fresh = freshMeans(p.Routing, p.Commit)
+			}
+			context := p.Workload.contextMean()
+			if math.IsNaN(context) {
+				m.unknown = "the step time of " + m.Name +
+					" depends on tokens, and the workload is not generated: its mean lengths are not known"
+				continue
+			}
+			m.timeRows(p.Concurrency, fresh[i], context)
+			m.FreshMean, m.ContextMean = fresh[i], context
+		}
+	}
+}
+
+// timeRows fills in ByRows for rows of so many fresh tokens and tokens in KV. Between whole numbers of fresh
+// tokens the time is interpolated.
+func (m *Model) timeRows(most int, fresh, context float64) {
+	for rows := 1; rows <= most; rows++ {
+		total := float64(rows) * fresh
+		shape := latency.Shape{
+			Rows: rows, FreshTokens: int(total), ContextTokens: int(math.Round(float64(rows) * context)),
+		}
+		low, inRange := m.Latency.StepNs(shape)
+		high := low
+		share := total - math.Floor(total)
+		if share > 1e-9 {
+			var also bool
+			shape.FreshTokens++
+			high, also = m.Latency.StepNs(shape)
+			inRange = inRange && also
+		}
+		if min(low, high) < 1 || !inRange {
+			m.ByRows = nil
+			m.unknown = fmt.Sprintf("the step time of %s is not known for %d rows of %.4g fresh tokens and %.4g in KV",
+				m.Name, rows, fresh, context)
+			if valid, ok := latency.RangeOf(m.Latency); ok {
+				m.unknown += fmt.Sprintf(": calibrated are %v", valid)
+			}
+			return
+		}
+		m.ByRows = append(m.ByRows, int64(math.Round(float64(low)+share*float64(high-low))))
+	}
+}
+
+// MeanRows says in words for which rows the throughput model takes the step times; empty if they depend on
+// nothing but their number.
+func (p *Point) MeanRows() string {
+	var parts []string
+	context := 0.0
+	for _, m := range p.Models {
+		if m.FreshMean > 0 {
+			parts = append(parts, fmt.Sprintf("%.4g fresh tokens a row at %s", m.FreshMean, m.Name))
+			context = m.ContextMean
+		}
+	}
+	if parts == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s, %.4g tokens in KV", strings.Join(parts, ", "), context)
+}
+
+// freshMeans is the mean number of fresh tokens of a row of each model: tokens committed a step over the
+// share of steps at the model, under the stationary law of the routing chain from model 0 on. It is 1 for a
+// model that no request comes to.
+func freshMeans(routing, commit [][]float64) []float64 {
+	share := stationary(routing)
+	committed := 0.0
+	for i, row := range routing {
+		for j, probability := range row {
+			committed += share[i] * probability * commit[i][j]
+		}
+	}
+	means := make([]float64, len(share))
+	for i := range share {
+		if means[i] = 1; share[i] > 1e-12 {
+			means[i] = max(committed/share[i], 1)
+		}
+	}
+	return means
+}
+
+// stationary is the share of steps at each model in the long run, from model 0 on: a row of the limit of
+// powers of (P + 1) / 2, which has no period. Squared so often, any chain has mixed.
+func stationary(routing [][]float64) []float64 {
+	n := len(routing)
+	power := make([][]float64, n)
+	for i, row := range routing {
+		power[i] = make([]float64, n)
+		for j, probability := range row {
+			power[i][j] = probability / 2
+		}
+		power[i][i] += 0.5
+	}
+	const squarings = 60
+	for range squarings {
+		next := make([][]float64, n)
+		for i := range next {
+			next[i] = make([]float64, n)
+			sum := 0.0
+			for j := range next[i] {
+				for k := range n {
+					next[i][j] += power[i][k] * power[k][j]
+				}
+				sum += next[i][j]
+			}
+			for j := range next[i] {
+				next[i][j] /= sum // no error grows
+			}
+		}
+		power = next
+	}
+	return power[0]
+}
+
+// handoffsCount reports whether a step time depends on rows that came by a hand-off.
+func handoffsCount(m latency.Model) bool {
+	for {
+		if o, ok := m.(*latency.Overhead); ok {
+			shape := latency.Shape{Rows: 1, FreshTokens: 1}
+			stayed, _ := o.StepNs(shape)
+			shape.Returns = 1
+			returned, _ := o.StepNs(shape)
+			if returned != stayed {
+				return true
+			}
+		}
+		inner, ok := m.(interface{ Unwrap() latency.Model })
+		if !ok {
+			return false
+		}
+		m = inner.Unwrap()
+	}
+}
+
+// contextMean is the mean number of tokens that a row has in KV; NaN if the workload is not generated.
+func (w *Workload) contextMean() float64 {
+	if w.Kind == "trace" || w.Kind == "recorded" {
+		return math.NaN()
+	}
+	limit := w.Lengths.MaxTokens
+	if limit == 0 {
+		limit = math.MaxInt32
+	}
+	output := w.Lengths.Output.Mean(limit)
+	if output == 0 { // max_tokens ends it
+		output = float64(limit)
+	}
+	return w.Lengths.Prompt.Mean(math.MaxInt32) + output/2
+}
