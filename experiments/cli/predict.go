@@ -69,7 +69,7 @@ func newPredict() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return answer(c.Context(), questions, f.json, c.OutOrStdout(), c.ErrOrStderr())
+			return tellPrediction(c.Context(), questions, f.json, c.OutOrStdout(), c.ErrOrStderr())
 		},
 	}
 	flags := c.Flags()
@@ -96,8 +96,8 @@ type question struct {
 	fixed              []int // 0 for a free threshold; nil: all free
 }
 
-// answer solves all questions and prints the answers.
-func answer(ctx context.Context, questions []question, asJSON bool, stdout, stderr io.Writer) error {
+// tellPrediction solves all questions and prints the answers.
+func tellPrediction(ctx context.Context, questions []question, asJSON bool, stdout, stderr io.Writer) error {
 	bar := newProgress(stderr, "thresholds")
 	defer bar.end()
 	var predictions []prediction

@@ -72,7 +72,8 @@ func newRoot() *cobra.Command {
 		Short: "What-if simulation and exact throughput of token-level routing",
 		Long: `tokenrouter answers what-if questions about systems in which a request changes models after any
 token: easy tokens from a small model, hard ones from a large one. It predicts throughput
-exactly, simulates whole workloads under several scheduling policies, and draws the figures.`,
+exactly, simulates whole workloads under several scheduling policies, draws the figures, and runs
+real models.`,
 		Example: `  tokenrouter predict -n 8 --p 0.35 --latency 6.0ms,27.9ms
   tokenrouter run experiments/threshold.toml
   tokenrouter run experiments/schedules.toml --json`,
@@ -97,7 +98,8 @@ exactly, simulates whole workloads under several scheduling policies, and draws 
 
 func commands() []*cobra.Command {
 	return []*cobra.Command{
-		newRun(), newPredict(), newPlot(), newCompare(), newTrace(), newModel(), newVersion(), newCompletion(),
+		newRun(), newPredict(), newPlot(), newCompare(), newTrace(), newModel(), newGenerate(), newVersion(),
+		newCompletion(),
 	}
 }
 

@@ -29,12 +29,13 @@ type System struct {
 	Models  []*native.Model
 
 	opened []*native.Device
+	seed   uint64
 }
 
 // Open loads the models and makes the loop, which Loop.Run then drives. It ends early with the error of ctx,
 // and leaves nothing behind where it fails.
 func (p *Plan) Open(ctx context.Context, r Run) (s *System, err error) {
-	s = &System{Plan: p}
+	s = &System{Plan: p, seed: r.Seed}
 	defer func() {
 		if err != nil {
 			s.Close()
@@ -101,6 +102,9 @@ func (p *Plan) config(i int) native.Config {
 	if m.spec.Int8 {
 		c.Weights, c.GroupInputs = native.WeightsInt8, m.spec.Group
 	}
+	if i == 0 && p.network != nil {
+		c.Router = p.network.Shape
+	}
 	return c
 }
 
@@ -108,6 +112,9 @@ func (p *Plan) load(i int, progress func(done, total int64)) native.Load {
 	m := p.models[i]
 	l := native.Load{
 		Name: m.spec.Name, Config: p.config(i), Limits: native.LimitsOf(p.Core, i), Progress: progress,
+	}
+	if i == 0 {
+		l.Router = p.network
 	}
 	if l.Source = (native.Files{Folder: m.folder}); m.folder == nil {
 		l.Source = &native.Random{Config: m.config, Seed: m.spec.Seed}

@@ -1,0 +1,152 @@
+package cli
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"tokenrouter/exec"
+)
+
+// answerJSON is what generate --json prints of one answer.
+type answerJSON struct {
+	Text             string    `json:"text"`
+	Tokens           []int32   `json:"tokens"`
+	Origin           []int     `json:"origin"` // index of the model that made the token
+	LogProbs         []float32 `json:"logprobs"`
+	PromptTokens     int       `json:"prompt_tokens"`
+	CompletionTokens int       `json:"completion_tokens"`
+	DroppedDrafts    int32     `json:"dropped_drafts"`
+	FinishReason     string    `json:"finish_reason"`
+	Throughput       float64   `json:"throughput_tok_s"`
+	Error            string    `json:"error,omitempty"`
+}
+
+// answersJSON is what it prints of a file of prompts.
+type answersJSON struct {
+	Answers          []answerJSON `json:"answers"` // in the order of the prompts
+	PromptTokens     int          `json:"prompt_tokens"`
+	CompletionTokens int          `json:"completion_tokens"`
+	DroppedDrafts    int32        `json:"dropped_drafts"`
+	Shares           []float64    `json:"shares"` // of the tokens, by model
+	BookkeepingShare float64      `json:"bookkeeping_share"`
+	Throughput       float64      `json:"throughput_tok_s"` // of all together
+}
+
+// logProbMin stands for what is less likely than any number says (OpenAI's API).
+const logProbMin = -9999
+
+// document is one answer.
+func (s *session) document(i int) answerJSON {
+	a := s.answers[i]
+	d := answerJSON{
+		Tokens: []int32{}, Origin: []int{}, LogProbs: []float32{}, PromptTokens: len(s.prompts[i].IDs),
+		FinishReason: finishOf(a),
+	}
+	if a.Answer == nil {
+		return d
+	}
+	d.Text, d.CompletionTokens, d.DroppedDrafts = a.Text(), len(a.Tokens), a.Leave.Dropped
+	for _, t := range a.Tokens {
+		d.Tokens = append(d.Tokens, t.Token)
+		d.Origin = append(d.Origin, s.plan.Origin(t.Model))
+		d.LogProbs = append(d.LogProbs, max(t.LogProb, logProbMin))
+	}
+	d.Throughput = rate(len(a.Tokens), float64(a.ElapsedNs))
+	if d.FinishReason == "error" {
+		d.Error = a.Leave.Reason.String()
+	}
+	return d
+}
+
+// rate is tokens a second, to a millionth.
+func rate(tokens int, ns float64) float64 {
+	if ns <= 0 {
+		return 0
+	}
+	return math.Round(float64(tokens)/ns*1e15) / 1e6
+}
+
+// totals adds up all answers.
+func (s *session) totals() answersJSON {
+	all := answersJSON{
+		Answers: make([]answerJSON, len(s.answers)), Shares: make([]float64, len(s.plan.Spec.Models)),
+		BookkeepingShare: bookkeeping(s.timings),
+	}
+	for i := range s.answers {
+		d := s.document(i)
+		all.Answers[i] = d
+		all.PromptTokens += d.PromptTokens
+		all.CompletionTokens += d.CompletionTokens
+		all.DroppedDrafts += d.DroppedDrafts
+		for _, m := range d.Origin {
+			all.Shares[m]++
+		}
+	}
+	for m := range all.Shares {
+		all.Shares[m] /= float64(max(all.CompletionTokens, 1))
+	}
+	all.Throughput = rate(all.CompletionTokens, float64(s.wallNs))
+	return all
+}
+
+// bookkeeping is the share of all models' time that was not inside a device.
+func bookkeeping(timings []exec.Timing) float64 {
+	var sum exec.Timing
+	for _, t := range timings {
+		sum.DueNs += t.DueNs
+		sum.StepNs += t.StepNs
+		sum.DeviceNs += t.DeviceNs
+	}
+	return sum.Bookkeeping()
+}
+
+// print writes the answers, unless they are on the screen already, and a line about all of them.
+func (s *session) print() error {
+	all := s.totals()
+	switch {
+	case s.json && s.many:
+		return printJSON(s.stdout, all)
+	case s.json:
+		return printJSON(s.stdout, all.Answers[0])
+	case s.many:
+		if err := s.printTexts(); err != nil {
+			return err
+		}
+	}
+	_, err := fmt.Fprintln(s.stderr, s.summary(&all))
+	return err
+}
+
+// printTexts writes all answers, each under its number.
+func (s *session) printTexts() error {
+	paint := newPainter(s.stdout, s.plan)
+	paint.legend(s.stderr)
+	for i := range s.answers {
+		paint.plain(fmt.Sprintf("--- %d of %d\n", i+1, len(s.answers)))
+		for _, p := range s.pieces[i] {
+			paint.piece(p)
+		}
+		paint.end()
+	}
+	return paint.err
+}
+
+// summary is the line at the end.
+func (s *session) summary(all *answersJSON) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s, %.1f tok/s", count(all.CompletionTokens, "token"), all.Throughput)
+	for m, share := range all.Shares {
+		if len(all.Shares) == 2 && m == 0 {
+			continue // the rest
+		}
+		if len(all.Shares) > 1 {
+			fmt.Fprintf(&b, ", %.1f %% by %s", 100*share, s.plan.Spec.Models[m].Name)
+		}
+	}
+	if len(s.plan.Core.Models) > 1 {
+		fmt.Fprintf(&b, ", %s dropped", count(int(all.DroppedDrafts), "draft"))
+	}
+	fmt.Fprintf(&b, ", bookkeeping %.1f %%", 100*all.BookkeepingShare)
+	return b.String()
+}
