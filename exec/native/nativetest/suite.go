@@ -19,6 +19,13 @@ type Suite struct {
 // Run runs all of it.
 func (s Suite) Run(t *testing.T) {
 	s.RunSteps(t)
+	t.Run("published", s.published)
+	t.Run("head mapping", s.headMapping)
+	t.Run("types of weights", s.types)
+	t.Run("signals", s.signals)
+	t.Run("sampling", s.sampling)
+	t.Run("samplable", s.samplable)
+	t.Run("frequencies", s.frequencies)
 }
 
 // RunSteps runs what needs no arithmetic to be right: how requests, pages and steps go together.
