@@ -221,8 +221,8 @@ func TestGenerateMany(t *testing.T) {
 `
 	var two answersJSON
 	prompts = file("p.jsonl", lines)
-	decode(t, mustRun(t, append([]string{"generate", "--json", "--prompts", prompts, "--seed", "3"}, base...)...),
-		&two)
+	args := []string{"generate", "--json", "--prompts", prompts, "--seed", "3"}
+	decode(t, mustRun(t, append(args, base...)...), &two)
 	for i := range two.Answers {
 		two.Answers[i].Throughput = all.Answers[i].Throughput
 	}
