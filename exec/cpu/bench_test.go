@@ -83,6 +83,8 @@ func benchRows(b *testing.B, w *workers, p Path, matrices []*weights) {
 		took := float64(shortest[i+1])
 		b.ReportMetric(took/read, fmt.Sprintf("read-ratio-M%d", rows))
 		b.ReportMetric(took/float64(shortest[1]), fmt.Sprintf("m1-ratio-M%d", rows))
+		flop := 2 * float64(rows) * float64(first.depth) * float64(first.columns)
+		b.ReportMetric(flop/took/1000, fmt.Sprintf("TFLOP/s-M%d", rows))
 	}
 }
 
@@ -110,7 +112,7 @@ func BenchmarkAttention(b *testing.B) {
 	out := make([]float32, len(layers[0].q))
 	for _, n := range []int{1, 2} {
 		w := threads(b, n)
-		for _, p := range []Path{AVX2, AVX512} {
+		for _, p := range []Path{AVX2, AVX512, AMX} {
 			if !p.Available() {
 				b.Logf("%v: unavailable on this machine", p)
 				continue
@@ -126,6 +128,52 @@ func BenchmarkAttention(b *testing.B) {
 				b.ReportMetric(float64(bytes)/float64(shortest[0]), "read-GB/s")
 				b.ReportMetric(float64(bytes)/float64(shortest[1]), "kv-GB/s")
 				b.ReportMetric(float64(shortest[1])/float64(shortest[0]), "read-ratio")
+			})
+		}
+	}
+}
+
+// BenchmarkPrefill takes a prompt of 512 tokens through one layer of Qwen3-0.6B's shape: its four products and
+// its attention. Report: milliseconds of both, and attention over products.
+func BenchmarkPrefill(b *testing.B) {
+	const tokens, layers = 512, 4 // of attention, so that keys and values are not as near as the last call's
+	s := shape{"", 16, 8, 128, 32, 0, []int64{tokens}, []int64{tokens}}
+	var attentions []*attention
+	for i := range layers {
+		attentions = append(attentions, newAttention(b, s, uint64(i)))
+	}
+	var matrices []*weights
+	for _, m := range []struct{ depth, columns int }{{1024, 4096}, {2048, 1024}, {1024, 6144}, {3072, 1024}} {
+		matrices = append(matrices, randomWeights(b, source(1), m.columns, m.depth))
+	}
+	x, y := make([]uint16, tokens*(3072+32)), make([]float32, tokens*6144)
+	out := make([]float32, len(attentions[0].q))
+	for _, n := range []int{1, 2} {
+		w := threads(b, n)
+		for _, p := range []Path{AVX512, AMX} {
+			if !p.Available() {
+				b.Logf("%v: unavailable on this machine", p)
+				continue
+			}
+			products := func(int) error {
+				for _, m := range matrices {
+					in, made := x[:tokens*m.activationStride()], y[:tokens*m.paddedColumns()]
+					if err := gemm(w, p, tokens, in, m, made); err != nil {
+						return err
+					}
+				}
+				return nil
+			}
+			b.Run(fmt.Sprintf("threads=%d/%v", n, p), func(b *testing.B) {
+				var shortest []time.Duration
+				for b.Loop() {
+					shortest = best(b, 10, products,
+						func(round int) error { return attentions[round%layers].attend(w, p, out) })
+				}
+				b.ReportMetric(0, "ns/op")
+				b.ReportMetric(shortest[0].Seconds()*1e3, "products-ms")
+				b.ReportMetric(shortest[1].Seconds()*1e3, "attention-ms")
+				b.ReportMetric(float64(shortest[1])/float64(shortest[0]), "attention-ratio")
 			})
 		}
 	}
