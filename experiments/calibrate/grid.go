@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"tokenrouter/core"
 	"tokenrouter/sim/latency"
 )
 
@@ -24,6 +25,20 @@ type Bounds struct {
 	Tokens  int // of all requests of a step: what the KV pool holds
 }
 
+// BoundsOf is what all models of a scheduler can do.
+func BoundsOf(c core.Config) Bounds {
+	b := Bounds{
+		Rows: c.LiveMax, Fresh: c.TokenBudget, Context: c.ContextMax,
+		Tokens: c.Models[0].Pages * c.PageTokens,
+	}
+	for _, m := range c.Models {
+		if m.RowsMax > 0 {
+			b.Rows = min(b.Rows, m.RowsMax)
+		}
+	}
+	return b
+}
+
 // Grid is the shapes to measure within bounds: decoding (one fresh token) over batch sizes and contexts,
 // extends of a few tokens over batch sizes, and prompts of one request. Rows and contexts vary apart from
 // each other, for otherwise a fit can not tell them apart.
@@ -36,14 +51,19 @@ func Grid(b Bounds) []Shape {
 			shapes = append(shapes, s)
 		}
 	}
+	contexts, middle := []int{16, 128, 512, 2048}, 128
+	if b.Context < 2*middle {
+		middle = b.Context / 2
+		contexts = []int{b.Context / 8, middle, b.Context - 1}
+	}
 	for _, rows := range []int{1, 2, 3, 4, 6, 8, 12, 16, 24, 32, b.Rows} {
-		for _, context := range []int{16, 128, 512, 2048} {
+		for _, context := range contexts {
 			add(Shape{rows, 1, context})
 		}
 	}
 	for _, rows := range []int{1, 2, 4, 8, 16} {
 		for _, fresh := range []int{2, 4, 8, 16, 32} {
-			add(Shape{rows, fresh, 128})
+			add(Shape{rows, fresh, middle})
 		}
 	}
 	for _, fresh := range []int{64, 128, 256, 512} {

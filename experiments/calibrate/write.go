@@ -25,6 +25,13 @@ func Write(path, heading string, fits []ModelFit, samples []Sample) error {
 	return result.WriteFile(path, TOML(heading, filepath.Base(SamplesPath(path)), fits))
 }
 
+// Heading says what a calibration is of: the system's file, this machine, the date and the commit.
+func Heading(file string) string {
+	e := result.ThisEnvironment()
+	return fmt.Sprintf("Step times of the models of %s,\nmeasured on %s, %d cores, %s, at commit %s.\n", file,
+		e.Processor, e.Cores, time.Now().UTC().Format(time.DateOnly), e.Commit)
+}
+
 // CSV lists samples in the order in which they were measured. Tokens are sums over the rows of a step.
 func CSV(samples []Sample) []byte {
 	var b bytes.Buffer

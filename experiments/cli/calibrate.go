@@ -1,0 +1,124 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"tokenrouter/exec/cpu"
+	"tokenrouter/exec/native"
+	"tokenrouter/experiments/calibrate"
+	"tokenrouter/experiments/spec"
+	"tokenrouter/experiments/system"
+)
+
+// calibrateFlags are the flags of calibrate as given.
+type calibrateFlags struct {
+	backend      native.Backend
+	out          string
+	rounds       value[int]
+	steps        value[int]
+	contextMax   value[int]
+	neighbourMax value[int]
+}
+
+func newCalibrate() *cobra.Command {
+	f := calibrateFlags{
+		backend:      cpu.Backend(),
+		rounds:       value[int]{of: 5, text: "5", kind: "count", parse: integer(1, 1000)},
+		steps:        value[int]{of: 3, text: "3", kind: "count", parse: integer(1, 1000)},
+		contextMax:   value[int]{of: 2048, text: "2048", kind: "tokens", parse: integer(16, contextMost)},
+		neighbourMax: value[int]{of: 4, text: "4", kind: "count", parse: integer(1, 1<<10)},
+	}
+	c := &cobra.Command{
+		Use:   "calibrate CONFIG.toml",
+		Short: "Measure step times of a system's models on this machine",
+		Long: `Load the models of a system and time their steps over batch size, fresh tokens and context, each
+model alone and while the others run. FILE gets the fitted step times, their errors and the range
+in which they hold; a spec takes it in with extends = "FILE". Every single step goes into a CSV file
+beside it.`,
+		Example: `  tokenrouter calibrate experiments/hardware-pair.toml --out calibration.toml`,
+		Args:    exactly(1, "the file of a system"),
+
+		ValidArgsFunction: specFiles,
+		RunE: func(c *cobra.Command, args []string) error {
+			s, err := spec.LoadSystem(args[0])
+			if err != nil {
+				return badInput(err)
+			}
+			if f.out == "" {
+				return misuse("--out: want the file to write")
+			}
+			return f.run(c.Context(), args[0], s, c.OutOrStdout(), c.ErrOrStderr())
+		},
+	}
+	flags := c.Flags()
+	flags.StringVar(&f.out, "out", "", "file to write")
+	flags.Var(&f.rounds, "rounds", "how often all shapes are measured")
+	flags.Var(&f.steps, "steps", "steps of each shape in a round, after one that does not count")
+	flags.Var(&f.contextMax, "context-max", "longest context to measure")
+	flags.Var(&f.neighbourMax, "beside", "batch size of the other models while they run beside the measured one")
+	return c
+}
+
+// run measures, and writes what it has when ctx ends.
+func (f *calibrateFlags) run(ctx context.Context, file string, s *spec.System, stdout, stderr io.Writer,
+) error {
+	plan, err := system.Prepare(s, system.Choice{Backend: f.backend})
+	if err != nil {
+		return badInput(err)
+	}
+	defer plan.Close()
+	opened, err := plan.Open(ctx, system.Run{})
+	if err != nil {
+		return err
+	}
+	defer opened.Close()
+	bar := newProgress(stderr, "steps")
+	defer bar.end()
+	samples, err := calibrate.Measure(ctx, opened.Models, f.plan(plan, bar))
+	if err != nil && (!errors.Is(err, context.Canceled) || len(samples) == 0) {
+		return err
+	}
+	bar.end()
+	fits, fault := calibrate.FitModels(samples)
+	if fault != nil {
+		return errors.Join(err, fault)
+	}
+	if fault := calibrate.Write(f.out, calibrate.Heading(file), fits, samples); fault != nil {
+		return errors.Join(err, fault)
+	}
+	printFits(stdout, fits)
+	fmt.Fprintf(stdout, "\n%d steps in %s, fits in %s\n", len(samples), calibrate.SamplesPath(f.out), f.out)
+	return err
+}
+
+// plan is the grid that the system has room for.
+func (f *calibrateFlags) plan(p *system.Plan, bar *progress) calibrate.Plan {
+	bounds := calibrate.BoundsOf(p.Core)
+	bounds.Context = min(bounds.Context, f.contextMax.of)
+	return calibrate.Plan{
+		Shapes: calibrate.Grid(bounds), Rounds: f.rounds.of, Steps: f.steps.of,
+		Neighbour: calibrate.Shape{
+			Rows: min(f.neighbourMax.of, bounds.Rows), Fresh: 1, Context: min(128, bounds.Context-1),
+		},
+		Done: bar.show,
+	}
+}
+
+// printFits shows the law of each model and how good it is.
+func printFits(w io.Writer, fits []calibrate.ModelFit) {
+	for _, f := range fits {
+		a := f.Alone
+		fmt.Fprintf(w, "%s\n  step = %.4g ms + %.4g us a row + %.4g us a fresh token + %.4g us a block of 32 after"+
+			" the first + %.4g ns a token in KV\n", f.Model, a.BaseNs/1e6, a.PerRowNs/1e3, a.PerFreshNs/1e3,
+			a.PerBlockNs/1e3, a.PerContextNs)
+		fmt.Fprintf(w, "  off by %.1f %% in the mean, %.1f %% at most, over medians of %d shapes; valid for %v\n",
+			100*a.MeanRelative, 100*a.MaxRelative, a.Count, a.Valid)
+		fmt.Fprintf(w, "  beside the other models: %.3f times as long (%.3f to %.3f)\n", f.Beside, f.BesideMin,
+			f.BesideMax)
+	}
+}

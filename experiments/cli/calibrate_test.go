@@ -1,0 +1,88 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"tokenrouter/experiments/spec"
+)
+
+// pairText is the file of a system of two small models that are not for talking.
+const pairText = `[[models]]
+name = "SLM"
+shape = "tiny,layers=1,hidden=64,heads=2,head_dim=32,intermediate=64"
+
+[[models]]
+name = "LLM"
+shape = "tiny,layers=2,hidden=64,heads=2,head_dim=32,intermediate=128"
+seed = 1
+
+[device]
+shared = true
+
+[router]
+algorithm = "me"
+
+[scheduler]
+concurrency = 3
+context_max = 64
+token_budget = 64
+`
+
+// putFile writes a file into a folder and returns its path.
+func putFile(t *testing.T, dir, name, text string) string {
+	t.Helper()
+	path := filepath.Join(dir, name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestCalibrate: the file is one that a spec takes in, with a time for every model, alone and beside the
+// other; all steps are kept.
+func TestCalibrate(t *testing.T) {
+	dir := t.TempDir()
+	out := filepath.Join(dir, "steps.toml")
+	pair := putFile(t, dir, "pair.toml", pairText)
+	got := mustRun(t, "calibrate", pair, "--out", out, "--rounds", "2", "--steps", "1")
+	for _, part := range []string{"SLM\n  step = ", "LLM\n  step = ", "beside the other models: ",
+		"valid for rows 1..3"} {
+		if !strings.Contains(got, part) {
+			t.Errorf("no %q in\n%s", part, got)
+		}
+	}
+	// 3 batch sizes at 3 contexts, extends of 2, 4, ... 32 tokens for 1 and 2 rows, and a prompt of 64.
+	const shapes = 3*3 + 2*5 + 1
+	if lines := strings.Count(readText(t, filepath.Join(dir, "steps.csv")), "\n"); lines != 1+2*2*2*shapes {
+		t.Errorf("%d lines, want one a step of %d shapes, alone and beside, twice for 2 models", lines, shapes)
+	}
+	text := "extends = \"steps.toml\"\nname = \"mine\"\n" + `router = { algorithm = "r2r", p = 0.35 }
+policy = { kind = "eager" }
+workload = { kind = "closed", concurrency = 3, requests = 9, prompt = 8, output = 40 }
+`
+	s, err := spec.Load(putFile(t, dir, "mine.toml", text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range s.Points[0].Models {
+		if len(m.ByRows) != 3 || m.ByRows[0] < 1000 || m.Beside < 1 {
+			t.Errorf("model %s: steps of %v ns, beside others by %v", m.Name, m.ByRows, m.Beside)
+		}
+	}
+}
+
+func TestCalibrateRefuses(t *testing.T) {
+	dir := t.TempDir()
+	pair := putFile(t, dir, "pair.toml", pairText)
+	refuse(t, []refusal{
+		{"no output", []string{"calibrate", pair}, []string{"--out: want the file to write"}},
+		{"no system", []string{"calibrate", "--out", "x.toml"}, []string{"no argument, want the file of a system"}},
+		{"no file", []string{"calibrate", filepath.Join(dir, "none.toml"), "--out", "x"}, []string{"no such file"}},
+		{"not a system", []string{"calibrate", putFile(t, dir, "bad.toml", "model = 1\n"), "--out", "x"},
+			[]string{"bad.toml:1: model", "unknown key, the nearest known is models"}},
+		{"no rounds", []string{"calibrate", pair, "--out", "x", "--rounds", "0"}, []string{"--rounds = \"0\""}},
+	})
+}
