@@ -99,7 +99,7 @@ real models.`,
 func commands() []*cobra.Command {
 	return []*cobra.Command{
 		newRun(), newPredict(), newPlot(), newCompare(), newTrace(), newModel(), newGenerate(),
-		newCalibrate(), newVersion(), newCompletion(),
+		newCalibrate(), newTask(), newVersion(), newCompletion(),
 	}
 }
 
