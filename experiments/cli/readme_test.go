@@ -58,6 +58,28 @@ func TestReadmeSpec(t *testing.T) {
 	}
 }
 
+// TestReadmeSystem: the README's system is valid where its folders exist.
+func TestReadmeSystem(t *testing.T) {
+	_, after, _ := strings.Cut(readText(t, "../../README.md"), "## Real models")
+	dir := t.TempDir()
+	for _, name := range []string{"qwen3-0.6b", "qwen3-8b", "router"} {
+		if err := os.Mkdir(filepath.Join(dir, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	path := filepath.Join(dir, "pair.toml")
+	if err := os.WriteFile(path, []byte(textBetween(t, after, "```toml\n", "```")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, err := spec.LoadSystem(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(s.Models) != 2 || !s.Models[1].Int8 || s.Policy.Kind != "delayed" {
+		t.Errorf("%+v, want two models, the second int8, and the policy delayed", s)
+	}
+}
+
 // TestReadmeCommands: the README lists every command, and the folders that it names exist.
 func TestReadmeCommands(t *testing.T) {
 	text := readText(t, "../../README.md")
