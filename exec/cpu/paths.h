@@ -23,8 +23,8 @@ bool available(Path path);
 // The last path that is available.
 Path bestPath();
 
-// The path whose kernels a request for path runs where a kernel has none of its own: bf16 and AMX kernels
-// exist for matrix products only, so that everything else runs its AVX-512 form.
+// The path whose kernels a request for path runs where a kernel has none of its own: bf16 kernels exist for
+// matrix products only and AMX kernels for them and attention, so that all else runs its AVX-512 form.
 Path rowPath(Path path);
 
 }  // namespace cpu
