@@ -82,3 +82,32 @@ func compare(t *testing.T, folder *model.Folder, a transformers.Answer, length i
 }
 
 func near(a, b, limit float64) bool { return a-b <= limit && b-a <= limit }
+
+// TestSmolLM compares a real model, where `make smollm` has been run.
+func TestSmolLM(t *testing.T) {
+	dir := transformers.SmolLMFolder()
+	if dir == "" {
+		t.Log("no SmolLM2 here: `make smollm` gets it")
+		return
+	}
+	folder, err := model.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer folder.Close()
+	for _, a := range transformers.SmolLM() {
+		if a.Lead < 2*transformers.SmolLMTolerance || len(a.Greedy) == 0 {
+			t.Errorf("%q: a continuation of %d tokens that leads by %v", a.Text, len(a.Greedy), a.Lead)
+		}
+		logits, _ := reference.Of(folder).Logits(a.Prompt)
+		row := logits[len(logits)-1]
+		if off := a.Distance(row); !(off <= transformers.Float32Tolerance) {
+			t.Errorf("%q: logits %.3g spreads off, want at most %v", a.Text, off, transformers.Float32Tolerance)
+		}
+		sum, limit := reference.LogSumExp(row), transformers.Float32Tolerance*a.Spread
+		if !near(sum, a.LogSumExp, limit) || reference.Best(row) != a.Greedy[0] {
+			t.Errorf("%q: log-sum-exp %v and token %d, want %v and %d", a.Text, sum, reference.Best(row),
+				a.LogSumExp, a.Greedy[0])
+		}
+	}
+}

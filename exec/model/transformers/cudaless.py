@@ -1,8 +1,9 @@
 """Lets the torch wheel of the Python registry run without the 4 GB of CUDA packages that it asks for.
 
-The wheel's libraries are linked to cuBLAS, cuDNN and others, and the loader wants each of them and every symbol
-in them before anything runs, though nothing on a CPU calls one. This makes one small library in torch/lib
-that has all those names and symbols; a call of any of them ends the program.
+The wheel's libraries are linked to cuBLAS, cuDNN and others, and the loader wants each of them and every
+symbol in them before anything runs, though nothing on a CPU calls one. This makes one small library in
+torch/lib that has all those names and symbols; a call of any of them ends the program. Only libcudart, which
+is small and is called, must be there.
 
     python cudaless.py      in the environment into which torch was installed with --no-deps
 

@@ -9,8 +9,8 @@ MODELS has a folder a case, as `go run ./exec/model/transformers/make MODELS` ma
 
 Prompts are random, and chosen: greedy continuations of a model without training come to near-ties often,
 where rounding decides. The first prompt is taken for which the best logit leads the second by at least LEAD
-spreads at each of the STEPS tokens, in float32, and whose continuation has at least DIFFERENT different tokens.
-A spread is the standard deviation of a row of logits.
+spreads at each of the STEPS tokens, in float32, and whose continuation has at least DIFFERENT different
+tokens. A spread is the standard deviation of a row of logits.
 """
 
 import argparse
@@ -104,8 +104,8 @@ def answers(models, known, choose):
 
 
 def smollm_answer(folder, text):
-    """A real model's logits after a text: the best 40 and every 1000th of the others, and what follows as long
-    as the lead is no less than SMOLLM_LEAD."""
+    """A real model's logits after a text: the best 40 and every 1000th of the others, and what follows as
+    long as the lead is no less than SMOLLM_LEAD."""
     model = loaded(folder, torch.float32)
     prompt = AutoTokenizer.from_pretrained(folder, local_files_only=True)(text)["input_ids"]
     last = forward(model, torch.tensor([prompt]))[0][0, -1]
@@ -127,29 +127,25 @@ def smollm_answer(folder, text):
     }
 
 
-def farthest(got, want):
-    return max(abs(a - b) for a, b in zip(got, want, strict=True))
-
-
 def differences(name, got, want):
     """Says how far an answer is off, and returns what is wrong with it."""
     spread = want.get("spread") or torch.tensor(want["float32"]["logits"]).std().item()
-    wrong, said = [], []
-    for part, tolerance in (("float32", FLOAT32_TOLERANCE), ("bf16", BF16_TOLERANCE)):
-        for rows in ("logits", "hidden"):
-            if part in want:
-                off = farthest(got[part][rows], want[part][rows]) / spread
-                said.append(f"{part} {rows} {off:.1e}")
-                wrong += [said[-1]] * (off > tolerance)
-    for key in ("logits", "best_logit", "log_sum_exp"):
-        if key in want:
-            off = farthest(got[key], want[key]) / spread
-            said.append(f"{key} {off:.1e}")
-            wrong += [said[-1]] * (off > FLOAT32_TOLERANCE)
-    wrong += [f"{key} {got[key]}, want {want[key]}" for key in ("prompt", "greedy", "best", "tokens")
-              if got.get(key) != want.get(key)]
-    print(f"{name}, {len(want['prompt'])} tokens: off by spreads: {', '.join(said)}", flush=True)
-    return [f"{name}, {len(want['prompt'])} tokens: {each}" for each in wrong]
+    rows = [(f"{part} {row}", got[part][row], want[part][row], tolerance)
+            for part, tolerance in (("float32", FLOAT32_TOLERANCE), ("bf16", BF16_TOLERANCE)) if part in want
+            for row in ("logits", "hidden")]
+    rows += [(key, got[key], want[key], FLOAT32_TOLERANCE)
+             for key in ("logits", "best_logit", "log_sum_exp") if key in want]
+    name, said, wrong = f"{name}, {len(want['prompt'])} tokens", [], []
+    for what, a, b, tolerance in rows:
+        off = (torch.tensor(a) - torch.tensor(b)).abs().max().item() / spread
+        said.append(f"{what} {off:.0e}")
+        if not off <= tolerance:
+            wrong.append(f"{name}: {what} off by {off:.2g} spreads, want at most {tolerance}")
+    for key in ("prompt", "greedy", "best", "tokens"):
+        if got.get(key) != want.get(key):
+            wrong.append(f"{name}: {key} {got[key]}, want {want[key]}")
+    print(f"{name}: off by spreads: {', '.join(said)}", flush=True)
+    return wrong
 
 
 def main():

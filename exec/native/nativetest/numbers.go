@@ -171,3 +171,32 @@ func (c converted) Tensor(e model.Expected) ([]byte, model.DType, error) {
 	}
 	return out, c.kind, nil
 }
+
+// smollm: a real model, where `make smollm` has been run.
+func (s Suite) smollm(t *testing.T) {
+	dir := transformers.SmolLMFolder()
+	if dir == "" {
+		t.Log("no SmolLM2 here: `make smollm` gets it")
+		return
+	}
+	folder, err := model.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer folder.Close()
+	r := s.rig(t, native.Config{Model: folder.Config}, native.Files{Folder: folder}, limits())
+	for _, a := range transformers.SmolLM() {
+		r.release(0)
+		next, start := a.Prompt, 0
+		for i, want := range a.Greedy {
+			got := r.step(part{slot: 0, start: start, tokens: next})[0]
+			if off := a.Distance(got.logits); i == 0 && !(off <= transformers.SmolLMTolerance) {
+				t.Errorf("%q: logits %.3g spreads off, want at most %v", a.Text, off, transformers.SmolLMTolerance)
+			}
+			if got.Token != want {
+				t.Errorf("%q: token %d is %d, want %d", a.Text, i, got.Token, want)
+			}
+			start, next = start+len(next), []int32{want}
+		}
+	}
+}

@@ -20,6 +20,7 @@ type Suite struct {
 func (s Suite) Run(t *testing.T) {
 	s.RunSteps(t)
 	t.Run("published", s.published)
+	t.Run("smollm", s.smollm)
 	t.Run("head mapping", s.headMapping)
 	t.Run("types of weights", s.types)
 	t.Run("signals", s.signals)
