@@ -346,11 +346,20 @@ func (s *session) outcome() error {
 	}
 	for i, a := range s.answers {
 		if finishOf(a) == "error" {
-			return fmt.Errorf("%d of %s failed, the first for prompt %d: %v", len(s.prompts)-whole,
-				count(len(s.prompts), "answer"), i+1, a.Leave.Reason)
+			return fmt.Errorf("%d of %s failed, the first for prompt %d: %s", len(s.prompts)-whole,
+				count(len(s.prompts), "answer"), i+1, s.failure(a))
 		}
 	}
 	panic("cli: answers that neither ended nor failed")
+}
+
+// failure says why an answer failed, at which model and after how many tokens.
+func (s *session) failure(a system.Answered) string {
+	text := a.Leave.Reason.String()
+	if m := a.Leave.Model; m >= 0 && m < len(s.plan.Core.Models) {
+		text += " at model " + s.plan.Core.Models[m].Name
+	}
+	return text + " after " + count(len(a.Tokens), "token")
 }
 
 // finishOf is how an answer ended; one that was never begun was cancelled.

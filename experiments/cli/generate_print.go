@@ -54,7 +54,7 @@ func (s *session) document(i int) answerJSON {
 	}
 	d.Throughput = rate(len(a.Tokens), float64(a.ElapsedNs))
 	if d.FinishReason == "error" {
-		d.Error = a.Leave.Reason.String()
+		d.Error = s.failure(a)
 	}
 	return d
 }

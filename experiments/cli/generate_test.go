@@ -349,25 +349,36 @@ func (w *interrupting) WriteString(s string) (int, error) {
 	return w.Buffer.WriteString(s)
 }
 
-// TestGenerateFails: a device error is told with the model's name, and exits 1.
+// TestGenerateFails: an error of a device or in a row is told with model and place, and exits 1.
 func TestGenerateFails(t *testing.T) {
 	small, _ := tinyPair(t)
-	c := newGenerateOn(nativetest.Fake())
-	root := &cobra.Command{Use: "tokenrouter", SilenceErrors: true, SilenceUsage: true}
-	root.AddCommand(c)
-	var stdout, stderr bytes.Buffer
-	root.SetOut(&stdout)
-	root.SetErr(&stderr)
-	root.SetArgs([]string{"generate", "--small", small, "--no-chat", "--json", "--prompt",
-		"x" + string(rune(nativetest.FailToken))})
-	err := root.ExecuteContext(t.Context())
-	if err == nil || !strings.Contains(err.Error(), "1 of 1 answer failed: model 0 (slm): ") {
-		t.Errorf("error %v", err)
-	}
-	var a answerJSON
-	decode(t, stdout.String(), &a)
-	if a.FinishReason != "error" || a.Error != "device failed" || len(a.Tokens) != 0 {
-		t.Errorf("%+v", a)
+	for _, c := range []struct {
+		name        string
+		last        rune // of the prompt: what the fake does
+		error, told string
+	}{
+		{"device", nativetest.FailToken, "1 of 1 answer failed: model 0 (slm): ",
+			"device failed at model slm after 0 tokens"},
+		{"not a number", nativetest.NaNToken,
+			"1 of 1 answer failed: model 0 (slm): step 1: request 0: the logits are not finite",
+			"not a number at model slm after 0 tokens"},
+	} {
+		root := &cobra.Command{Use: "tokenrouter", SilenceErrors: true, SilenceUsage: true}
+		root.AddCommand(newGenerateOn(nativetest.Fake()))
+		var stdout bytes.Buffer
+		root.SetOut(&stdout)
+		root.SetErr(&bytes.Buffer{})
+		prompt := "x" + string(c.last)
+		root.SetArgs([]string{"generate", "--small", small, "--no-chat", "--json", "--prompt", prompt})
+		err := root.ExecuteContext(t.Context())
+		if err == nil || !strings.HasPrefix(err.Error(), c.error) {
+			t.Errorf("%s: error %v, want %s", c.name, err, c.error)
+		}
+		var a answerJSON
+		decode(t, stdout.String(), &a)
+		if a.FinishReason != "error" || a.Error != c.told || len(a.Tokens) != 0 {
+			t.Errorf("%s: %+v, want error %q", c.name, a, c.told)
+		}
 	}
 }
 

@@ -32,9 +32,12 @@ type System struct {
 	seed   uint64
 }
 
-// Open loads the models and makes the loop, which Loop.Run then drives. It ends early with the error of ctx,
-// and leaves nothing behind where it fails.
+// Open loads the models, closes the plan and makes the loop, which Loop.Run then drives. It ends early with
+// the error of ctx, and leaves nothing behind where it fails. It panics for a plan that is closed.
 func (p *Plan) Open(ctx context.Context, r Run) (s *System, err error) {
+	if p.closed {
+		panic("system: Open of a plan that is closed")
+	}
 	s = &System{Plan: p, seed: r.Seed}
 	defer func() {
 		if err != nil {
@@ -65,6 +68,9 @@ func (p *Plan) Open(ctx context.Context, r Run) (s *System, err error) {
 		s.Devices = append(s.Devices, native.NewExecutor(loaded, native.Execution{
 			Seed: r.Seed, EOS: p.eos(i), Keyed: p.keyed,
 		}))
+	}
+	if err := p.Close(); err != nil { // what the devices have copied need not stay mapped
+		return s, err
 	}
 	s.Loop, err = exec.New(exec.Config{
 		Core: p.Core, Devices: s.Devices, Vocab: p.samplable, Observe: r.Observe, Failed: r.Failed,

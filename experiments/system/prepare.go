@@ -32,6 +32,7 @@ type Plan struct {
 
 	samplable int  // ids below it may be sampled
 	keyed     bool // Choice.Algorithm
+	closed    bool
 }
 
 // opened is one model that makes tokens.
@@ -81,8 +82,12 @@ func Prepare(s *spec.System, c Choice) (p *Plan, err error) {
 	return p, p.share()
 }
 
-// Close lets go of the model folders. A System keeps none.
+// Close lets go of the model folders; again, it does nothing. A System keeps none.
 func (p *Plan) Close() error {
+	if p.closed {
+		return nil
+	}
+	p.closed = true
 	var errs []error
 	for _, m := range p.models {
 		if m.folder != nil {
@@ -91,6 +96,9 @@ func (p *Plan) Close() error {
 	}
 	return errors.Join(errs...)
 }
+
+// Samplable is the end of the tokens that all models know and that stand for something.
+func (p *Plan) Samplable() int { return p.samplable }
 
 // Warnings are tensors and files of the folders that were left out, each with the reason.
 func (p *Plan) Warnings() []string {
