@@ -18,22 +18,28 @@ int64_t positionsSeen(const AttentionRequest& r, int64_t begin, int64_t end) {
 
 void attend(const AttentionKernels& kernels, const Attention& a, int worker, int workers) {
   const int64_t step = attentionRowsMax(a.heads / a.kv.kvHeads);
-  // A piece of work is some rows of a request at one head. Its worker is the one whose share of all positions
-  // holds the piece's first; all workers go through the same list.
+  // The worker of a piece is the one whose share of all positions holds the piece's first; all workers go
+  // through the same list. A piece runs when the next one is known.
   int64_t total = 0;
   for (int64_t i = 0; i < a.requestCount; i++) total += positionsSeen(a.requests[i], 0, a.requests[i].rows);
   total *= a.kv.kvHeads;
   int64_t before = 0;
+  AttentionPiece piece = {};
   for (int64_t i = 0; i < a.requestCount; i++) {
     const AttentionRequest& r = a.requests[i];
     for (int64_t head = 0; head < a.kv.kvHeads; head++) {
       for (int64_t begin = 0; begin < r.rows; begin += step) {
         int64_t end = begin + step < r.rows ? begin + step : r.rows;
-        if (before * workers / total == worker) kernels.rows(a, r, head, begin, end);
+        const bool mine = before * workers / total == worker;
         before += positionsSeen(r, begin, end);
+        if (!mine) continue;
+        const AttentionPiece next = {&r, head, begin, end};
+        if (piece.request) kernels.rows(a, piece, &next);
+        piece = next;
       }
     }
   }
+  if (piece.request) kernels.rows(a, piece, nullptr);
 }
 
 void storeKV(const KVPages& kv, const int32_t* pageTable, int64_t position, int64_t kvHead, const float* key,

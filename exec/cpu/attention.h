@@ -66,11 +66,18 @@ struct Attention {
 // result of the rounded ones.
 constexpr double attentionTolerance = 2e-5, attentionTileTolerance = attentionTolerance + 0x1p-9;
 
+// Rows begin to end - 1 of a request, at the query heads of one KV head.
+struct AttentionPiece {
+  const AttentionRequest* request;
+  int64_t kvHead, begin, end;
+};
+
 struct AttentionKernels {
-  // Rows begin to end - 1 of a request, for the query heads of one KV head. Softmax goes over blocks of 16
+  // One piece. next is the piece that the worker takes after it, or null: what its first positions hold may
+  // be fetched meanwhile. Softmax goes over blocks of 16
   // positions in order, with AMX over 64, counted from position 0, so that a row's result has the same bits
   // in any batch, however its prompt was cut, and for any size of page.
-  void (*rows)(const Attention& a, const AttentionRequest& r, int64_t kvHead, int64_t begin, int64_t end);
+  void (*rows)(const Attention& a, const AttentionPiece& piece, const AttentionPiece* next);
   double tolerance;
 };
 

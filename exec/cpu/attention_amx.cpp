@@ -94,10 +94,20 @@ TileConfiguration configurationFor(int64_t units) {
   return c;
 }
 
+const uint16_t* placeOf(const Attention& a, const AttentionRequest& r, int64_t kvHead, const uint16_t* pages,
+                        int64_t position) {
+  const KVPages& kv = a.kv;
+  const int64_t page = r.pageTable[position / kv.pageTokens];
+  return pages + kv.headOffset(page, kvHead) + position % kv.pageTokens * kv.headDim;
+}
+
 const uint16_t* placeOf(const Piece& p, const uint16_t* pages, int64_t position) {
-  const KVPages& kv = p.a.kv;
-  const int64_t page = p.r.pageTable[position / kv.pageTokens];
-  return pages + kv.headOffset(page, p.kvHead) + position % kv.pageTokens * kv.headDim;
+  return placeOf(p.a, p.r, p.kvHead, pages, position);
+}
+
+// The first position that a row at position sees.
+int64_t firstSeen(int64_t position, int64_t window) {
+  return window > 0 && position >= window ? position - window + 1 : 0;
 }
 
 // Copies 32 positions of values from start on, with zeros for those that the piece does not see: a page may
@@ -141,17 +151,29 @@ Chunk chunkAt(Piece& p, int64_t start) {
   return c;
 }
 
-// What is to be fetched of the chunk that begins at start.
-FetchNext fetchAt(const Piece& p, int64_t start) {
+// What is to be fetched of the positions from start to the end of its chunk, or to last.
+FetchNext fetchAt(const Attention& a, const AttentionRequest& r, int64_t kvHead, int64_t start, int64_t last) {
   FetchNext f;
   f.count = f.at = 0;
-  f.elements = blockTokens * p.dim();
+  f.elements = blockTokens * a.kv.headDim;
   f.offset = 0;
-  for (int64_t t = start; t < start + chunkTokens && t <= p.last; t += blockTokens) {
-    f.blocks[f.count++] = placeOf(p, p.a.kv.keys, t);
-    f.blocks[f.count++] = placeOf(p, p.a.kv.values, t);
+  const int64_t end = start / chunkTokens * chunkTokens + chunkTokens;
+  for (int64_t t = start; t < end && t <= last; t += blockTokens) {
+    f.blocks[f.count++] = placeOf(a, r, kvHead, a.kv.keys, t);
+    f.blocks[f.count++] = placeOf(a, r, kvHead, a.kv.values, t);
   }
   return f;
+}
+
+// What is to be fetched while the piece takes the chunk that begins at start: its next chunk, or after the
+// last the first one of the piece that follows.
+FetchNext fetchAfter(const Piece& p, int64_t start, const AttentionPiece* next) {
+  if (start + chunkTokens <= p.last) return fetchAt(p.a, p.r, p.kvHead, start + chunkTokens, p.last);
+  if (!next) return FetchNext{{}, 0, 0, 0, 0};
+  const AttentionRequest& r = *next->request;
+  const int64_t before = r.kvLength - r.rows, window = p.a.window;
+  const int64_t first = firstSeen(before + next->begin, window);
+  return fetchAt(p.a, r, next->kvHead, first / blockTokens * blockTokens, before + next->end - 1);
 }
 
 // Scores of a tile of units against the chunk.
@@ -307,8 +329,7 @@ void begin(Piece& p, int64_t firstRow) {
     for (int64_t d = 0; d < p.dim(); d += laneCount) {
       storeHalves(p.queries + i * p.dim() + d, load(q + d), laneCount);
     }
-    const int64_t first = a.window > 0 && position >= a.window ? position - a.window + 1 : 0;
-    p.units[i] = {Lanes{}, first, position};
+    p.units[i] = {Lanes{}, firstSeen(position, a.window), position};
   }
   // Rows of a tile beyond the last unit hold anything: nobody reads their results.
   memset(p.sums, 0, size_t(p.count * p.dim()) * sizeof *p.sums);
@@ -331,15 +352,16 @@ bool finish(const Piece& p, int64_t unit, float* out) {
   return sumOf(zero) == 0;
 }
 
-void attentionRowsAmx(const Attention& a, const AttentionRequest& r, int64_t kvHead, int64_t firstRow,
-                      int64_t endRow) {
+void attentionRowsAmx(const Attention& a, const AttentionPiece& piece, const AttentionPiece* next) {
+  const AttentionRequest& r = *piece.request;
+  const int64_t kvHead = piece.kvHead, firstRow = piece.begin, endRow = piece.end;
   const int64_t group = a.heads / a.kv.kvHeads;
   Piece p(a, r, kvHead, (endRow - firstRow) * group);
   begin(p, firstRow);
   loadTileConfiguration(configurationFor(p.count));
   for (int64_t start = p.first / chunkTokens * chunkTokens; start <= p.last; start += chunkTokens) {
     const Chunk c = chunkAt(p, start);
-    FetchNext fetch = fetchAt(p, start + chunkTokens);
+    FetchNext fetch = fetchAfter(p, start, next);
     takeChunk(p, c, fetch);
   }
   releaseTiles();
@@ -348,7 +370,7 @@ void attentionRowsAmx(const Attention& a, const AttentionRequest& r, int64_t kvH
     float* out = a.out + (r.firstRow + row) * a.outStride + (kvHead * group + i % group) * p.dim();
     // A later row's value may have spoilt this one, 0 times not a number: alone it meets what it sees only.
     if (!finish(p, i, out) && endRow - firstRow > 1) {
-      attentionRowsAmx(a, r, kvHead, row, row + 1);
+      attentionRowsAmx(a, {&r, kvHead, row, row + 1}, nullptr);
       i = (row + 1 - firstRow) * group - 1;
     }
   }

@@ -158,8 +158,9 @@ void takeBlocks(const Attention& a, const AttentionRequest& r, int64_t kvHead, U
   }
 }
 
-void attentionRows(const Attention& a, const AttentionRequest& r, int64_t kvHead, int64_t begin,
-                   int64_t end) {
+void attentionRows(const Attention& a, const AttentionPiece& piece, const AttentionPiece*) {
+  const AttentionRequest& r = *piece.request;
+  const int64_t kvHead = piece.kvHead, begin = piece.begin, end = piece.end;
   const int64_t dim = a.kv.headDim, group = a.heads / a.kv.kvHeads, count = (end - begin) * group;
   alignas(64) float queries[groupMax * headDimMax], sums[groupMax * headDimMax];
   Unit units[groupMax];
