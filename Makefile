@@ -132,7 +132,7 @@ smollm: build
 	$(BIN) model convert "$$gguf" $(SMOLLM)
 
 # Checks that $(ORACLE)/answers.json is what transformers says, and smollm.json if `make smollm` has been run. Installs
-# 1.7 GiB in $(TRANSFORMERS), 0.6 GiB of it to be fetched from the Python package registry.
+# 1.4 GiB in $(TRANSFORMERS), of which 0.6 GiB are fetched from the Python package registry.
 transformers: needs needs-c
 	@pins=$$(cat $(ORACLE)/requirements*.txt $(ORACLE)/cudaless.py | sha256sum); \
 	if [ "$$(cat $(TRANSFORMERS)/installed 2>/dev/null)" != "$$pins" ]; then \
