@@ -132,9 +132,9 @@ func BenchmarkAttention(b *testing.B) {
 		}
 	}
 }
-// BenchmarkPrefill takes a prompt of 512 tokens through one layer of the shape of Qwen3-0.6B: its four products
-// and its attention. Report: milliseconds of both, and attention over products.
-// its attention. Report: milliseconds of both, and attention over products.
+
+// BenchmarkPrefill takes a prompt of 512 tokens through one layer of the shape of Qwen3-0.6B: its four
+// products and its attention. Report: milliseconds of both, and attention over products.
 func BenchmarkPrefill(b *testing.B) {
 	const tokens, layers = 512, 4 // of attention, so that keys and values are not as near as the last call's
 	s := shape{"", 16, 8, 128, 32, 0, []int64{tokens}, []int64{tokens}}
