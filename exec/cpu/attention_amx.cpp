@@ -152,7 +152,8 @@ Chunk chunkAt(Piece& p, int64_t start) {
 }
 
 // What is to be fetched of the positions from start to the end of its chunk, or to last.
-FetchNext fetchAt(const Attention& a, const AttentionRequest& r, int64_t kvHead, int64_t start, int64_t last) {
+FetchNext fetchAt(const Attention& a, const AttentionRequest& r, int64_t kvHead, int64_t start,
+                  int64_t last) {
   FetchNext f;
   f.count = f.at = 0;
   f.elements = blockTokens * a.kv.headDim;

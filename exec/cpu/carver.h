@@ -3,6 +3,10 @@
 
 #include <stdint.h>
 
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#endif
+
 namespace cpu {
 
 // Carver deals out the parts of a block one after another, each aligned to a cache line. Without a block it
@@ -21,6 +25,7 @@ class Carver {
       return part;
     }
     bytes_ += (bytes + cacheLine - 1) / cacheLine * cacheLine;
+    fence(part, bytes);
     if (bytes_ > bytesMax) bytes_ = bytesMax;
     return part;
   }
@@ -31,6 +36,18 @@ class Carver {
 
  private:
   static constexpr int64_t cacheLine = 64;
+
+#if defined(__SANITIZE_ADDRESS__)
+  // What lies between a part and the next must not be touched.
+  void fence(void* part, int64_t bytes) {
+    bytes_ += cacheLine;
+    if (!part) return;
+    char* end = static_cast<char*>(part) + bytes;
+    __asan_poison_memory_region(end, size_t(block_ + bytes_ - end));
+  }
+#else
+  void fence(void*, int64_t) {}
+#endif
 
   char* block_;
   int64_t bytes_ = 0;

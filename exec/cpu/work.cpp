@@ -24,14 +24,12 @@ void takeRouter(Carver& carver, const Shape& shape, int64_t heads, Work* w) {
 
 void takeCache(Carver& carver, const Shape& shape, const tr_limits& limits, Work* work) {
   const int64_t perToken = shape.kvHeads() * shape.headStride();
-  if (__builtin_mul_overflow(int64_t(limits.pages) * limits.page_tokens, perToken, &work->layerElements)) {
-    work->layerElements = carver.bytesMax;
+  int64_t all;
+  if (__builtin_mul_overflow(int64_t(limits.pages) * limits.page_tokens, perToken, &work->layerElements) ||
+      __builtin_mul_overflow(work->layerElements, 2 * shape.layers(), &all)) {
+    all = carver.bytesMax;
   }
-  work->cache = nullptr;
-  for (int64_t i = 0; i < 2 * shape.layers(); i++) {
-    uint16_t* part = carver.take<uint16_t>(work->layerElements);
-    if (i == 0) work->cache = part;
-  }
+  work->cache = carver.take<uint16_t>(all);
 }
 
 void takeWork(Carver& carver, const Shape& shape, const tr_limits& limits, int workers, Work* w) {

@@ -1,5 +1,6 @@
 // Runs the kernels with buffers of exactly the size that they ask for, for sanitizers to watch.
 #include "check_int8.h"
+#include "check_step.h"
 #include "check_workers.h"
 
 #include <math.h>
@@ -121,6 +122,8 @@ static void checkAttention(Workers& workers, const AttentionKernels& kernels, in
   for (size_t i = 0; i < out.size(); i++) CHECK(fabs(double(out[i]) - want[i]) <= kernels.tolerance);
 }
 
+static const char* const pathNames[pathMax] = {"plain", "avx2", "avx512", "avx512-bf16", "amx"};
+
 int main() {
   for (int threads = 1; threads <= 2; threads++) {
     auto workers = openWorkers(threads);
@@ -132,6 +135,7 @@ int main() {
         checkGemm(*workers, Path(p), 256, 100, rows);
       }
       checkInt8(*workers, Path(p));
+      checkSteps(pathNames[p - 1], threads);
       const LaneKernels& lanes = laneKernels(Path(p));
       for (int64_t width : {1, 16, 30, 64, 77}) checkRows(lanes.rows, width);
       for (int64_t vocabulary : {1, 16, 100, 4096, 9001}) checkLogits(*workers, lanes.logits, vocabulary);
