@@ -12,7 +12,8 @@ import (
 
 const tokenizerFolder = "../train/tokenizer"
 
-// TestTokenizer: the tokenizer of the models gives the ids of the Hugging Face tokenizers library, and text back.
+// TestTokenizer: the tokenizer of the models gives the ids of the Hugging Face tokenizers library, and text
+// back.
 func TestTokenizer(t *testing.T) {
 	tokens, err := tokenizer.Load(tokenizerFolder + "/tokenizer.json")
 	if err != nil {
