@@ -128,8 +128,8 @@ inline void Rig::step(const std::vector<tr_request>& requests, const std::vector
   tr_step_info info = {};
   info.size = int32_t(sizeof info);
   const int64_t before = allocations;
-  ok(backend->model_step(model, &counts, tokens.data(), requests.data(), biases.data(), grants.data(), nullptr,
-                         results.data(), top.data(), hidden.data(), logits.data(), &info, &error));
+  ok(backend->model_step(model, &counts, tokens.data(), requests.data(), biases.data(), grants.data(),
+                         nullptr, results.data(), top.data(), hidden.data(), logits.data(), &info, &error));
   CHECK(allocations == before);
   CHECK(info.rows_computed == int32_t(tokens.size()) && info.end_ns >= info.start_ns);
   for (size_t i = 0; i < n; i++) {
