@@ -55,7 +55,8 @@ func scoresAgree(t *testing.T, p Path, c model.Config, r *router.Router, embeddi
 		t.Fatal(err)
 	}
 	e := &engine{TB: t, model: m, config: c, limits: testLimits(16), filled: make([]int, 4)}
-	b := e.batch(piece{0, prompt(c, 1, 9), true}, piece{1, prompt(c, 2, 5), false}, piece{3, prompt(c, 3, 1), true})
+	b := e.batch(piece{0, prompt(c, 1, 9), true}, piece{1, prompt(c, 2, 5), false},
+		piece{3, prompt(c, 3, 1), true})
 	b.Requests[2].Temperature, b.Requests[2].Random = 3, 1<<63
 	e.run(b)
 	for _, i := range []int{0, 2} {

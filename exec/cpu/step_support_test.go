@@ -55,9 +55,8 @@ type engine struct {
 	model  *native.Model
 	config model.Config
 	limits native.Limits
-	filled []int          // tokens of each slot
-	grants []native.Grant // for the next step
-	pages  int            // that were handed out
+	filled []int // tokens of each slot
+	pages  int   // that were handed out
 }
 
 func newEngine(t testing.TB, o native.Options, c native.Config, l native.Limits, s native.Source) *engine {
