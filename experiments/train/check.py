@@ -31,7 +31,7 @@ def main():
     parser.add_argument("--threads", type=int, default=2)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
-    problems = [p for task in ("arith", "symbols")
+    problems = [p for task in data.TASKS
                 for p in data.problems(options.tokenrouter, task, "validation", options.count, 1)]
     own_tokens, tokens = data.tokenizer(), AutoTokenizer.from_pretrained(options.folder)
     prompts = []

@@ -16,6 +16,7 @@ import numpy as np
 from tokenizers import Tokenizer
 
 HERE = pathlib.Path(__file__).parent
+TASKS = ("arith", "symbols")
 VALIDATION = 600  # problems of a task
 LENGTH_STEP = 32  # tokens; problems of one batch are filled up to a multiple of it
 
@@ -46,14 +47,16 @@ def problems(program, task, split, count, seed):
 
 class Problems:
     """Encoded problems: ids of all in one array, problem i from starts[i] to starts[i + 1], its answer from
-    starts[i] + prompts[i]."""
+    starts[i] + prompts[i], its task TASKS[tasks[i]]."""
 
-    def __init__(self, ids, starts, prompts):
-        self.ids, self.starts, self.prompts = ids, starts, prompts
+    FIELDS = ("ids", "starts", "prompts", "tasks")
+
+    def __init__(self, ids, starts, prompts, tasks):
+        self.ids, self.starts, self.prompts, self.tasks = ids, starts, prompts, tasks
 
     @staticmethod
-    def encoded(texts, tokens):
-        """Of pairs of prompt and answer."""
+    def encoded(texts, tasks, tokens):
+        """Of pairs of prompt and answer, and the index of each one's task."""
         ids, starts, prompts = [], [0], []
         for begin in range(0, len(texts), 8192):
             part = texts[begin:begin + 8192]
@@ -63,15 +66,16 @@ class Problems:
                 ids.append(np.array(a.ids + b.ids, dtype=np.uint16))
                 starts.append(starts[-1] + len(ids[-1]))
                 prompts.append(len(a.ids))
-        return Problems(np.concatenate(ids), np.array(starts), np.array(prompts, dtype=np.int32))
+        return Problems(np.concatenate(ids), np.array(starts), np.array(prompts, dtype=np.int32),
+                        np.array(tasks, dtype=np.uint8))
 
     @staticmethod
     def load(path):
         with np.load(path) as file:
-            return Problems(file["ids"], file["starts"], file["prompts"])
+            return Problems(*(file[name] for name in Problems.FIELDS))
 
     def save(self, path):
-        np.savez(path, ids=self.ids, starts=self.starts, prompts=self.prompts)
+        np.savez(path, **{name: getattr(self, name) for name in self.FIELDS})
 
     def __len__(self):
         return len(self.prompts)
@@ -117,16 +121,19 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tokenrouter", default="tokenrouter", help="the program")
     parser.add_argument("--out", type=pathlib.Path, required=True, help="folder to write to")
-    parser.add_argument("--arith", type=int, default=700_000, help="problems to train on")
-    parser.add_argument("--symbols", type=int, default=200_000, help="problems to train on")
+    parser.add_argument("--arith", type=int, default=500_000, help="problems to train on")
+    parser.add_argument("--symbols", type=int, default=150_000, help="problems to train on")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     tokens = tokenizer()
     for split, counts in (("train", (options.arith, options.symbols)), ("validation", (VALIDATION, VALIDATION))):
-        texts = [(p["prompt"], p["answer"]) for task, count in zip(("arith", "symbols"), counts) if count > 0
-                 for p in problems(options.tokenrouter, task, split, count, options.seed)]
-        made = Problems.encoded(texts, tokens)
+        texts, tasks = [], []
+        for i, (task, count) in enumerate(zip(TASKS, counts)):
+            texts += [(p["prompt"], p["answer"])
+                      for p in problems(options.tokenrouter, task, split, count, options.seed)]
+            tasks += [i] * count
+        made = Problems.encoded(texts, tasks, tokens)
         made.save(options.out / f"{split}.npz")
         print(f"{split}: {len(made)} problems, {len(made.ids)} tokens, longest {made.lengths().max()}")
 

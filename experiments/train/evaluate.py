@@ -56,7 +56,7 @@ def score(program, problems, texts, problems_path, answers_path):
 
 def measured(model, program, split, count, folder):
     """Scores of both tasks."""
-    problems = [p for task in ("arith", "symbols") for p in data.problems(program, task, split, count, 1)]
+    problems = [p for task in data.TASKS for p in data.problems(program, task, split, count, 1)]
     return score(program, problems, answers(model, problems), folder / f"{split}-problems.jsonl",
                  folder / f"{split}-answers.jsonl")
 

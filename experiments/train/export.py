@@ -51,8 +51,12 @@ def curve(log):
         entries.setdefault(line["step"], {}).update(line)
     checked = [e for _, e in sorted(entries.items()) if "validation_loss" in e and "loss" in e]
     every = max(1, -(-len(checked) // CURVE_POINTS))
-    return [f"| {e['step']} | {e['tokens'] / 1e6:.1f} | {e['loss']:.4f} | {e['validation_loss']:.4f} | "
-            f"{100 * e['validation_right']:.1f} % |" for e in checked[::-every][::-1]]
+    rows = []
+    for e in checked[::-every][::-1]:
+        right = [f"{100 * e['validation_right'][task]:.1f} %" for task in data.TASKS]
+        cells = [str(e["step"]), f"{e['tokens'] / 1e6:.1f}", f"{e['loss']:.4f}", f"{e['validation_loss']:.4f}", *right]
+        rows.append(f"| {' | '.join(cells)} |")
+    return rows
 
 
 def card(name, state, log, rows, digest):
@@ -90,11 +94,11 @@ small and large models: `experiments/train` of the TokenRouter project has the s
 
 ## Loss curve
 
-Cross-entropy a token of answers, in nats; right: validation problems whose every token is the most likely one, given
-those before it.
+Cross-entropy a token of answers, in nats, in training and on validation problems, and the share of these whose every
+token is the most likely one, given those before it.
 
-| step | million tokens | training | validation | right |
-|---|---|---|---|---|
+| step | million tokens | training | validation | {' | '.join(data.TASKS)} |
+|---|---|---|---|{'---|' * len(data.TASKS)}
 {chr(10).join(curve(log))}
 """
 

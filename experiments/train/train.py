@@ -128,8 +128,10 @@ def save(run, path):
 
 @torch.no_grad()
 def validated(run, problems):
-    """Loss a token of answers, and the share of problems whose answer has every token right given those before it."""
-    total = tokens = right = 0
+    """Loss a token of answers, and by task the share of problems whose answer has every token right given those
+    before it: then it is the greedy answer."""
+    total = tokens = 0
+    right, count = [0] * len(data.TASKS), [0] * len(data.TASKS)
     for chosen in problems.batches(0, 0, run.settings["micro_tokens"]):
         rows, wanted = (torch.from_numpy(x) for x in problems.rows(chosen, PAD))
         places = wanted[:, 1:]
@@ -139,8 +141,10 @@ def validated(run, problems):
         tokens += len(targets)
         wrong = torch.zeros_like(places)
         wrong[places] = logits.argmax(dim=-1) != targets
-        right += int((~wrong.any(dim=1)).sum())
-    return total / tokens, right / len(problems)
+        for task, bad in zip(problems.tasks[chosen], wrong.any(dim=1).tolist()):
+            right[task] += not bad
+            count[task] += 1
+    return total / tokens, {task: r / max(1, c) for task, r, c in zip(data.TASKS, right, count)}
 
 
 class Log:
