@@ -8,9 +8,6 @@ func (l *Loop) SubmitAt(at core.Time, r *Request) error {
 	return l.put(stamped{at: at, kind: core.Submitted, request: r})
 }
 
-// Scheduler is the loop's, to look at while nothing runs.
-func (l *Loop) Scheduler() *core.Scheduler { return l.s }
-
 // Sync orders what the caller has read of the loop before what the loop does next: all that a
 // resting loop does begins with a look into its inbox.
 func (l *Loop) Sync() {

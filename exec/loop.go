@@ -140,6 +140,10 @@ func (c *Config) check() error {
 // Now is the time since New.
 func (l *Loop) Now() core.Time { return core.Time(time.Since(l.start)) }
 
+// Scheduler is the node's scheduler, for figures only: nobody but the loop may call Turn. It may be looked at
+// from the loop's goroutine (Config.Observe, a Sink), and once Run has returned.
+func (l *Loop) Scheduler() *core.Scheduler { return l.s }
+
 // Submit hands in a request. Its end, a refusal by the scheduler included, comes through its Sink. A token
 // that no model knows and a Sampling out of bounds are errors: such a request is not taken.
 func (l *Loop) Submit(r *Request) error {

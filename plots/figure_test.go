@@ -58,7 +58,8 @@ func TestNoClock(t *testing.T) {
 
 func TestSizeAndResolution(t *testing.T) {
 	widths := map[string]vg.Length{
-		"threshold": TextWidth, "timeline": TextWidth, "speed": ColumnWidth, "schedules": ColumnWidth,
+		"threshold": TextWidth, "threshold-real": TextWidth, "timeline": TextWidth,
+		"speed": ColumnWidth, "schedules": ColumnWidth,
 		"sweep": ColumnWidth, "sweep-gaps": ColumnWidth, "sweep-empty": ColumnWidth,
 	}
 	for name, f := range samples(t) {

@@ -243,7 +243,7 @@ func TestBestThreshold(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, q := range d.Panels {
-		p, err := q.panel()
+		p, err := q.panel(d.Real)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -48,6 +48,7 @@ func sampleFigures() (map[string]*Figure, error) {
 		return func(f *Figure, err error) { out[name], failed = f, errors.Join(failed, err) }
 	}
 	add("threshold")(Threshold(threshold))
+	add("threshold-real")(Threshold(realOf(threshold)))
 	add("speed")(ThroughputSpeed(speed))
 	add("schedules")(Schedules(schedules))
 	add("timeline")(Timeline(timeline))
@@ -65,6 +66,29 @@ func samples(t *testing.T) map[string]*Figure {
 	out, err := sampleFigures()
 	if err != nil {
 		t.Fatal(err)
+	}
+	return out
+}
+
+// realOf turns simulated values into measured ones, 6 % below what was simulated, so that marks and lines
+// stand apart.
+func realOf(d ThresholdData) ThresholdData {
+	out := ThresholdData{Title: "Throughput on this machine", Real: true}
+	for _, q := range d.Panels {
+		simulated, measured := q.Simulated, q.Simulated
+		simulated.Name, simulated.Low, simulated.High = "simulated", nil, nil
+		measured.Name, measured.Y = "measured, 95 % interval", nil
+		measured.Low, measured.High = nil, nil
+		simulated.Y = nil
+		for i, y := range q.Simulated.Y {
+			simulated.Y = append(simulated.Y, 0.985*y)
+			half := 3 * (q.Simulated.High[i] - y)
+			measured.Y = append(measured.Y, 0.94*y)
+			measured.Low, measured.High = append(measured.Low, 0.94*y-half), append(measured.High, 0.94*y+half)
+		}
+		out.Panels = append(out.Panels, ThresholdPanel{
+			Concurrency: q.Concurrency, Predicted: q.Predicted, Simulated: simulated, Measured: measured,
+		})
 	}
 	return out
 }

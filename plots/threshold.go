@@ -15,7 +15,7 @@ type ThresholdPanel struct {
 	Concurrency int
 	Predicted   Series // by the throughput model
 	Simulated   Series // with intervals over seeds
-	Measured    Series // published measurements
+	Measured    Series // published measurements, or those of the experiment itself, with intervals
 }
 
 // ThresholdData is the figure that shows whether prediction, simulation and measurement agree on the best
@@ -23,6 +23,9 @@ type ThresholdPanel struct {
 type ThresholdData struct {
 	Title  string
 	Panels []ThresholdPanel
+	// Real says that the experiment measured: its measurements are marks with intervals over seeds, and what was
+	// simulated of the same points is a line beside the predicted one.
+	Real bool
 }
 
 // sourceLooks are those of predicted, simulated and measured values.
@@ -30,6 +33,13 @@ var sourceLooks = []look{
 	{colour: black, mark: noMark},
 	{colour: skyBlue, mark: circle, noLine: true, inside: opened},
 	{colour: vermilion, mark: diamond, noLine: true, inside: hollow},
+}
+
+// realLooks are the same where the experiment measured.
+var realLooks = []look{
+	{colour: black, mark: noMark},
+	{colour: blue, mark: noMark, dashes: []vg.Length{4, 2}},
+	{colour: vermilion, mark: diamond, noLine: true, inside: opened},
 }
 
 // Threshold draws a small panel per concurrency at text width, each with its own range. The best point of
@@ -40,7 +50,7 @@ func Threshold(d ThresholdData) (*Figure, error) {
 	panels := make([]panel, len(d.Panels))
 	var all []placed
 	for i, q := range d.Panels {
-		p, err := q.panel()
+		p, err := q.panel(d.Real)
 		if err != nil {
 			return nil, err
 		}
@@ -83,8 +93,11 @@ var (
 	throughputAxis = Axis{Label: "throughput (tok/s)"}
 )
 
-func (q ThresholdPanel) panel() (panel, error) {
-	names := []string{"predicted", "simulated", "measured (published)"}
+func (q ThresholdPanel) panel(real bool) (panel, error) {
+	names, sources := []string{"predicted", "simulated", "measured (published)"}, sourceLooks
+	if real {
+		names[2], sources = "measured", realLooks
+	}
 	var series []Series
 	var looks []look
 	for i, s := range []Series{q.Predicted, q.Simulated, q.Measured} {
@@ -97,7 +110,7 @@ func (q ThresholdPanel) panel() (panel, error) {
 		if s.Name = clean(s.Name); s.Name == "" {
 			s.Name = names[i]
 		}
-		series, looks = append(series, s), append(looks, sourceLooks[i])
+		series, looks = append(series, s), append(looks, sources[i])
 	}
 	return newPanel("N = "+strconv.Itoa(q.Concurrency), thresholdAxis, throughputAxis, series, looks), nil
 }
@@ -111,15 +124,26 @@ func (p panel) drawBest(c *canvas, r vg.Rectangle) {
 		}
 		place := p.at(r, q.x, q.y)
 		if l.mark == noMark {
-			c.stroke(pen{colour: l.colour, width: 0.9}, circle.outline(place, bestRing))
+			c.stroke(pen{colour: l.colour, width: 0.9}, circle.outline(place, l.ring()))
 			continue
 		}
 		c.drawMark(l.mark, place, l.radius, l.colour, filled)
 	}
 }
 
-// bestRing is the radius of the ring around the best predicted point, wide enough to stand around a mark.
-const bestRing = 4.2
+// Radii of the rings around the best points of lines: wide enough to stand around a mark, and that of a
+// dashed line within that of another.
+const (
+	bestRing   = 4.2
+	dashedRing = 2.8
+)
+
+func (l look) ring() vg.Length {
+	if l.dashes != nil {
+		return dashedRing
+	}
+	return bestRing
+}
 
 // thresholdEntries adds the explanation of the best marks to the legend, with those marks that occur.
 func thresholdEntries(panels []panel) []entry {

@@ -23,13 +23,13 @@ func TestGridWithin(t *testing.T) {
 			}
 		}
 	}
-	// 8 batch sizes at 14, 56 and 111 tokens, 5 + 5 + 4 + 3 + 2 extends at 56 that fit, a prompt of 64.
-	if small := Grid(Bounds{Rows: 16, Fresh: 64, Context: 112, Tokens: 16 * 112}); len(small) != 24+19+1 {
-		t.Errorf("%d shapes for short contexts, want 44: %v", len(small), small)
+	// 8 batch sizes at 14, 56 and 111 tokens, 5 + 5 + 4 + 3 + 2 extends at 56 that fit, prompts of 8 and 64.
+	if small := Grid(Bounds{Rows: 16, Fresh: 64, Context: 112, Tokens: 16 * 112}); len(small) != 24+19+2 {
+		t.Errorf("%d shapes for short contexts, want 45: %v", len(small), small)
 	}
 	full := Grid(Bounds{Rows: 16, Fresh: 512, Context: 4096, Tokens: 1 << 20})
-	if len(full) != 65 {
-		t.Errorf("%d shapes, want 65: 8 batch sizes x 4 contexts, 5 x 5 extends and 4 x 2"+
+	if len(full) != 67 {
+		t.Errorf("%d shapes, want 67: 8 batch sizes x 4 contexts, 5 x 5 extends and 5 x 2"+
 			" prompts", len(full))
 	}
 }

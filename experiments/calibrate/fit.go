@@ -12,7 +12,7 @@ type ModelFit struct {
 	Model string
 	Alone latency.Fit
 	// Beside is how much longer steps take while the others run: the median, over shapes, of the ratio of
-	// medians; 1 if that was not measured.
+	// medians, at least 1; 1 if that was not measured.
 	Beside float64
 	// BesideMin and BesideMax are the least and the largest of those ratios.
 	BesideMin, BesideMax float64
@@ -69,7 +69,7 @@ func fitModel(samples []Sample, name string) (ModelFit, error) {
 	}
 	if len(ratios) > 0 {
 		slices.Sort(ratios)
-		fit.Beside, fit.BesideMin, fit.BesideMax = ratios[len(ratios)/2], ratios[0], ratios[len(ratios)-1]
+		fit.Beside, fit.BesideMin, fit.BesideMax = max(ratios[len(ratios)/2], 1), ratios[0], ratios[len(ratios)-1]
 	}
 	return fit, nil
 }

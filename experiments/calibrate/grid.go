@@ -66,7 +66,7 @@ func Grid(b Bounds) []Shape {
 			add(Shape{rows, fresh, middle})
 		}
 	}
-	for _, fresh := range []int{64, 128, 256, 512} {
+	for _, fresh := range []int{8, 64, 128, 256, 512} {
 		add(Shape{1, fresh, 0})
 		add(Shape{1, fresh, 512})
 	}

@@ -54,8 +54,8 @@ func TestCalibrate(t *testing.T) {
 			t.Errorf("no %q in\n%s", part, got)
 		}
 	}
-	// 3 batch sizes at 3 contexts, extends of 2, 4, ... 32 tokens for 1 and 2 rows, and a prompt of 64.
-	const shapes = 3*3 + 2*5 + 1
+	// 3 batch sizes at 3 contexts, extends of 2, 4, ... 32 tokens for 1 and 2 rows, prompts of 8 and 64.
+	const shapes = 3*3 + 2*5 + 2
 	if lines := strings.Count(readText(t, filepath.Join(dir, "steps.csv")), "\n"); lines != 1+2*2*2*shapes {
 		t.Errorf("%d lines, want one a step of %d shapes, alone and beside, twice for 2 models", lines, shapes)
 	}

@@ -18,8 +18,9 @@ func newCompare() *cobra.Command {
 		Use:   "compare DIR",
 		Short: "Put predicted, simulated and measured values side by side",
 		Long: `Put the predicted, simulated and measured values of a results folder side by side: errors of each
-point, and whether they agree on the best thresholds. Measured values are the reference series that
-the spec names; what they are and where they come from is printed.`,
+point, and whether they agree on the best thresholds. Measured values are those of the run itself, if
+real models ran it, and the reference series that the spec names; what they are and where they come
+from is printed. Of values measured here, thresholds within the best one's interval are as good.`,
 		Example: `  tokenrouter compare experiments/results/threshold/0123456789ab
   tokenrouter compare experiments/results/threshold/0123456789ab --json`,
 		Args: exactly(1, "a results folder"),
@@ -80,6 +81,7 @@ type compared struct {
 type measured struct {
 	Name           string   `json:"name"`
 	Value          float64  `json:"value"`
+	Interval       *float64 `json:"ci95,omitempty"`  // of what the run itself measured
 	SimulatedError *float64 `json:"simulated_error"` // simulated / value - 1
 	PredictedError *float64 `json:"predicted_error"` // predicted / value - 1
 }
@@ -100,6 +102,10 @@ type argmax struct {
 	Simulated []int            `json:"simulated"`
 	Measured  map[string][]int `json:"measured"`
 	Agree     bool             `json:"agree"`
+	// Of a run of real models: whether the best predicted, or simulated, thresholds are the best measured ones
+	// ("yes"), within the 95 % interval of those ("tie"), or neither ("no"). Agree is then that neither says no.
+	PredictedAgrees string `json:"predicted_agrees,omitempty"`
+	SimulatedAgrees string `json:"simulated_agrees,omitempty"`
 }
 
 // compare compares the throughput, and every other metric that has references.
@@ -126,24 +132,34 @@ func compare(s *result.Summary) []comparison {
 }
 
 func comparedRow(s *result.Summary, r *result.Row, metric string) compared {
-	simulated, half := s.Value(r, metric)
+	own, half := s.Value(r, metric)
+	simulated, simulatedHalf := own, half
+	measuredHere := s.Backend != "" && metric == throughput
+	if measuredHere {
+		simulated, simulatedHalf = s.Value(r, "simulated_tok_s")
+	}
 	predicted := math.NaN()
 	if metric == throughput {
 		predicted, _ = s.Value(r, "predicted_tok_s")
 	}
 	c := compared{
 		Point: r.Point, Policy: r.Policy, Concurrency: r.Concurrency, Thresholds: r.Thresholds,
-		Simulated: known(simulated), Interval: known(half), Predicted: known(predicted),
+		Simulated: known(simulated), Interval: known(simulatedHalf), Predicted: known(predicted),
 		Error: known(simulated/predicted - 1), Measured: []measured{}, group: groupOf(s, r),
 	}
+	note := func(name string, value, half float64) {
+		c.Measured = append(c.Measured, measured{
+			name, value, known(half), known(simulated/value - 1), known(predicted/value - 1),
+		})
+	}
+	if measuredHere {
+		note(here, own, half)
+	}
 	for i := range s.References {
-		reference := &s.References[i]
-		if reference.Metric != metric {
-			continue
-		}
-		if value, ok := reference.At(r); ok {
-			c.Measured = append(c.Measured, measured{reference.Name, value,
-				known(simulated/value - 1), known(predicted/value - 1)})
+		if reference := &s.References[i]; reference.Metric == metric {
+			if value, ok := reference.At(r); ok {
+				note(reference.Name, value, math.NaN())
+			}
 		}
 	}
 	return c
@@ -167,8 +183,15 @@ func (c *comparison) sumUp(s *result.Summary) {
 		errors = append(errors, c.Rows[i].Error)
 	}
 	c.PredictedErrorMean, c.PredictedErrorMax = absolute(errors)
-	for i := range s.References {
-		reference := &s.References[i]
+	references := s.References
+	if s.Backend != "" && c.Metric == throughput {
+		own := result.Reference{
+			Name: here, Source: "this run, on " + s.Backend, Metric: throughput,
+		}
+		references = append([]result.Reference{own}, references...)
+	}
+	for i := range references {
+		reference := &references[i]
 		if reference.Metric != c.Metric {
 			continue
 		}
@@ -237,7 +260,39 @@ func argmaxOf(group string, rows []*compared) argmax {
 	for _, set := range sets {
 		a.Agree = a.Agree && (set == nil || slices.Equal(set, a.Simulated))
 	}
+	if a.Measured[here] != nil {
+		a.PredictedAgrees, a.SimulatedAgrees = agrees(rows, a.Predicted), agrees(rows, a.Simulated)
+		a.Agree = a.PredictedAgrees != "no" && a.SimulatedAgrees != "no"
+	}
 	return a
+}
+
+// here names what the run itself measured.
+const here = "measured"
+
+// agrees says how good a set of thresholds, best by another account, was when it was measured: the best
+// ("yes"), within the interval of the best ("tie"), or less ("no").
+func agrees(rows []*compared, set []int) string {
+	var top, own *measured
+	for _, r := range rows {
+		m := &r.Measured[0]
+		if top == nil || m.Value > top.Value {
+			top = m
+		}
+		if set != nil && slices.Equal(r.Thresholds, set) {
+			own = m
+		}
+	}
+	switch {
+	case own == nil:
+		return ""
+	case own == top:
+		return "yes"
+	case top.Interval != nil && own.Value >= top.Value-*top.Interval:
+		return "tie"
+	default:
+		return "no"
+	}
 }
 
 // best is the thresholds of the row with the largest value, nil if none has one.
@@ -323,6 +378,7 @@ func (c *comparison) columns(s *result.Summary) []column {
 		}
 		columns = append(columns,
 			column{reference.Name, row(of(func(m *measured) *float64 { return &m.Value }), 1, 3)},
+			column{"+-95%", row(of(func(m *measured) *float64 { return m.Interval }), 1, 3)},
 			column{"sim. %", row(of(func(m *measured) *float64 { return m.SimulatedError }), 100, 1)},
 			column{"pred. %", row(of(func(m *measured) *float64 { return m.PredictedError }), 100, 1)})
 	}
@@ -351,8 +407,31 @@ func (c *comparison) printErrors(w io.Writer) error {
 	if len(c.Argmax) == 0 {
 		return nil
 	}
-	fmt.Fprintf(w, "best thresholds agree in %d of %d cases:\n", c.ArgmaxAgree, len(c.Argmax))
+	fmt.Fprintf(w, "best thresholds agree in %d of %d cases%s:\n", c.ArgmaxAgree, len(c.Argmax), c.ties())
 	return c.argmaxTable().write(w)
+}
+
+// ties counts how often what was measured here agrees with each of the others, and how often by a tie.
+func (c *comparison) ties() string {
+	var predicted, simulated [2]int // yes, tie
+	note := func(counts *[2]int, agrees string) {
+		switch agrees {
+		case "yes":
+			counts[0]++
+		case "tie":
+			counts[1]++
+		}
+	}
+	for _, a := range c.Argmax {
+		if a.Measured[here] == nil {
+			return ""
+		}
+		note(&predicted, a.PredictedAgrees)
+		note(&simulated, a.SimulatedAgrees)
+	}
+	return fmt.Sprintf(" (the best measured is that predicted in %d and that simulated in %d; in %d and %d more"+
+		" it is within the measured 95 %% interval, a tie)", predicted[0], simulated[0], predicted[1],
+		simulated[1])
 }
 
 func (c *comparison) argmaxTable() *table {
@@ -363,7 +442,8 @@ func (c *comparison) argmaxTable() *table {
 	}
 	t.head = append(t.head, "agree")
 	for _, a := range c.Argmax {
-		cells := []string{a.Group, orDash(a.Predicted), orDash(a.Simulated)}
+		cells := []string{a.Group, orDash(a.Predicted) + tie(a.PredictedAgrees),
+			orDash(a.Simulated) + tie(a.SimulatedAgrees)}
 		for _, reference := range c.References {
 			cells = append(cells, orDash(a.Measured[reference.Name]))
 		}
@@ -374,6 +454,14 @@ func (c *comparison) argmaxTable() *table {
 		t.rows = append(t.rows, append(cells, agree))
 	}
 	return t
+}
+
+// tie marks thresholds that are as good as the best as far as can be told.
+func tie(agrees string) string {
+	if agrees == "tie" {
+		return " (tie)"
+	}
+	return ""
 }
 
 func orDash(set []int) string {

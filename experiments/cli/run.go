@@ -14,6 +14,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tokenrouter/exec/cpu"
+	"tokenrouter/exec/native"
 	"tokenrouter/experiments/result"
 	"tokenrouter/experiments/run"
 	"tokenrouter/experiments/spec"
@@ -23,8 +25,11 @@ import (
 // used.
 var (
 	backends = []string{"sim", "cpu", "cuda", "http"}
-	built    = backends[:1]
+	built    = backends[:2]
 )
+
+// hardware is what runs real models, by name.
+var hardware = map[string]func() native.Backend{"cpu": cpu.Backend}
 
 // runFlags are the flags of run as given.
 type runFlags struct {
@@ -42,7 +47,7 @@ const workersMax = 4096
 
 func newRun() *cobra.Command {
 	f := runFlags{
-		backend: value[string]{of: "sim", text: "sim", kind: "name", parse: word(backends...)},
+		backend: value[string]{kind: "name", parse: word(backends...)},
 		shard:   value[shard]{of: shard{1, 1}, kind: "i/n", parse: parseShard},
 		workers: value[int]{of: runtime.GOMAXPROCS(0), kind: "count", parse: integer(1, workersMax)},
 	}
@@ -57,13 +62,16 @@ An interrupted run keeps the points that are finished; --resume goes on from the
 one of several equal parts, and the part that completes the folder draws the figures. Parts from
 other machines are taken in with --merge.
 
-Only the simulator (--backend sim) is built into this version; cpu, cuda and http are refused.`,
+A spec with a [system] is run by real models, on the backend that it names: step times are measured
+first, then every point, one after another, with what the chain and the simulator say of it beside.
+--backend sim simulates it only. cuda and http are not built into this version.`,
 		Example: `  tokenrouter run experiments/threshold.toml
   tokenrouter run experiments/schedules.toml --json
   tokenrouter run experiments/threshold.toml --out results/mine --workers 4
   tokenrouter run experiments/threshold.toml --shard 1/2 --out first
   tokenrouter run experiments/threshold.toml --merge second --out first
-  tokenrouter run experiments/threshold.toml --resume`,
+  tokenrouter run experiments/threshold.toml --resume
+  tokenrouter run experiments/hardware.toml`,
 		Args:              exactly(1, "a SPEC.toml"),
 		ValidArgsFunction: specFiles,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -73,7 +81,7 @@ Only the simulator (--backend sim) is built into this version; cpu, cuda and htt
 	flags := c.Flags()
 	flags.SortFlags = false
 	flags.StringVar(&f.out, "out", "", "results folder (default: experiments/results/NAME/RUN)")
-	flags.Var(&f.backend, "backend", "sim; cpu, cuda and http are not built in yet")
+	flags.Var(&f.backend, "backend", "sim or cpu; cuda and http are not built in (default: as the spec says)")
 	flags.Var(&f.shard, "shard", "run only part i of n, such as 1/2")
 	flags.BoolVar(&f.resume, "resume", false, "go on with what an interrupted run has left")
 	flags.StringArrayVar(&f.merge, "merge", nil, "take in the finished points of another folder, and go on")
@@ -88,7 +96,7 @@ Only the simulator (--backend sim) is built into this version; cpu, cuda and htt
 
 // check refuses what can be refused before anything is read or written.
 func (f *runFlags) check() error {
-	if !slices.Contains(built, f.backend.of) {
+	if f.backend.set && !slices.Contains(built, f.backend.of) {
 		return badInput(fmt.Errorf("--backend = %q is not built in, want %s", f.backend.of,
 			strings.Join(built, ", ")))
 	}
@@ -113,15 +121,17 @@ func (f *runFlags) run(ctx context.Context, path string, stdout, stderr io.Write
 	if err != nil {
 		return err
 	}
+	o, err := f.options(s, stderr)
+	if err != nil {
+		return err
+	}
 	if err := f.takeIn(s); err != nil {
 		return err
 	}
 	bar := newProgress(stderr, s.Name)
 	bar.begin(len(s.Points) * s.Replicates / f.shard.of.count)
-	report, err := run.Run(ctx, s, run.Options{
-		Out: f.out, Workers: f.workers.of, Shard: f.shard.of.index, Shards: f.shard.of.count, Resume: f.resume,
-		Progress: bar.show,
-	})
+	o.Progress = bar.show
+	report, err := run.Run(ctx, s, o)
 	bar.end()
 	switch {
 	case errors.Is(err, context.Canceled) && report != nil:
@@ -141,11 +151,46 @@ func (f *runFlags) run(ctx context.Context, path string, stdout, stderr io.Write
 	return f.tell(stdout, report)
 }
 
+// options says how the spec is run: by the models of its system, unless it has none or the flag says sim.
+func (f *runFlags) options(s *spec.Spec, stderr io.Writer) (run.Options, error) {
+	o := run.Options{
+		Out: f.out, Workers: f.workers.of, Shard: f.shard.of.index, Shards: f.shard.of.count, Resume: f.resume,
+		Doing: func(what string) { fmt.Fprintln(stderr, what) },
+	}
+	if !f.backend.set && s.Hardware != nil {
+		f.backend.of = s.Hardware.Backend
+	}
+	switch {
+	case f.backend.of == "" || f.backend.of == "sim":
+		f.backend.of = ""
+		if s.Hardware != nil && s.Hardware.Calibrate {
+			return o, badInput(fmt.Errorf("%s: system.calibrate = true measures step times on hardware: to simulate"+
+				" only, give a file system.calibration", s.File))
+		}
+		return o, nil
+	case hardware[f.backend.of] == nil:
+		return o, badInput(fmt.Errorf("%s: system.backend = %q is not built in, want %s", s.File, f.backend.of,
+			strings.Join(built, ", ")))
+	case s.Hardware == nil:
+		return o, badInput(fmt.Errorf("--backend = %q, and %s has no [system]: want system.file", f.backend.of,
+			s.File))
+	case f.shard.set && o.Shards > 1:
+		return o, misuse("--shard = %q: measured points all run on one machine, one at a time", f.shard.text)
+	case f.workers.set && o.Workers > 1:
+		return o, misuse("--workers = %q: measured points run one at a time", f.workers.text)
+	}
+	o.Workers, o.Backend = 1, hardware[f.backend.of]()
+	return o, nil
+}
+
 // again is the command line that goes on with an interrupted run.
 func (f *runFlags) again(path string) string {
 	words := []string{"tokenrouter run", path, "--resume"}
 	if f.out != "" {
 		words = append(words, "--out "+f.out)
+	}
+	if f.backend.set {
+		words = append(words, "--backend "+f.backend.text)
 	}
 	if f.shard.set {
 		words = append(words, "--shard "+f.shard.text)
@@ -167,7 +212,7 @@ func (f *runFlags) dir(s *spec.Spec) string {
 	if f.out != "" {
 		return f.out
 	}
-	return run.DefaultDir(s)
+	return run.DefaultDir(s, f.backend.of)
 }
 
 // otherRun reports whether the folder is not one that this run may use: it holds another spec's results, or

@@ -285,7 +285,7 @@ func TestRunRefusals(t *testing.T) {
 		{"no workers", run("--workers", "0"), []string{`--workers = "0", want a whole number from 1`}},
 		{"negative workers", run("--workers", "-2"), []string{`--workers = "-2"`}},
 		{"unknown backend", run("--backend", "tpu"), []string{`--backend = "tpu", want sim, cpu, cuda, http`}},
-		{"backend cpu", run("--backend", "cpu"), []string{`--backend = "cpu" is not built in, want sim`}},
+		{"backend cpu", run("--backend", "cpu"), []string{`--backend = "cpu", and `, "has no [system]"}},
 		{"backend cuda", run("--backend", "cuda"), []string{"not built in"}},
 		{"backend http", run("--backend", "http"), []string{"not built in"}},
 		{"out is a file", []string{"run", path, "--out", file}, []string{"is a file, want a folder"}},

@@ -55,6 +55,8 @@ func printSummary(w io.Writer, s *result.Summary) error {
 		intervalColumn(s, "+-95%", "throughput_tok_s", 3),
 		metricColumn(s, "predicted", "predicted_tok_s", 1, 3),
 		metricColumn(s, "diff %", "predicted_error", 100, 3),
+		metricColumn(s, "simulated", "simulated_tok_s", 1, 3),
+		metricColumn(s, "diff %", "simulated_error", 100, 3),
 		metricColumn(s, "tok/s a user", "user_speed_tok_s", 1, 2),
 		metricColumn(s, "latency ms", "latency_mean_ms", 1, 3),
 		metricColumn(s, "TTFT ms", "ttft_mean_ms", 1, 3),

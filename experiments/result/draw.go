@@ -64,12 +64,16 @@ func (s *series) plot() plots.Series {
 }
 
 func (s *Summary) threshold(f *Figure) (*plots.Figure, error) {
-	data := plots.ThresholdData{Title: f.Title}
+	data := plots.ThresholdData{Title: f.Title, Real: s.Backend != ""}
 	for _, n := range s.concurrencies() {
 		var predicted, simulated, measured series
-		simulated.Name = "simulated"
+		own := &simulated // what the experiment itself gave
+		if own.Name = "simulated"; s.Backend != "" {
+			own = &measured
+			own.Name = "measured"
+		}
 		if s.Replicates > 1 {
-			simulated.Name = "simulated, 95 % interval"
+			own.Name += ", 95 % interval"
 		}
 		for i := range s.Rows {
 			r := &s.Rows[i]
@@ -78,9 +82,14 @@ func (s *Summary) threshold(f *Figure) (*plots.Figure, error) {
 			}
 			x := float64(r.Thresholds[len(r.Thresholds)-1])
 			y, half := s.Value(r, "throughput_tok_s")
-			simulated.add(x, y, half)
+			own.add(x, y, half)
 			y, _ = s.Value(r, "predicted_tok_s")
 			predicted.add(x, y, math.NaN())
+			if s.Backend != "" {
+				y, _ = s.Value(r, "simulated_tok_s")
+				simulated.add(x, y, math.NaN())
+				continue
+			}
 			for k := range s.References {
 				if s.References[k].Metric != "throughput_tok_s" {
 					continue

@@ -112,6 +112,29 @@ func MetricsOf(models []string) []Metric {
 	return out
 }
 
+// MeasuredMetricsOf is the dictionary of a run on hardware: that of MetricsOf, whose metrics are then
+// measured, with what was simulated and predicted of the same points beside them.
+func MeasuredMetricsOf(models []string) []Metric {
+	out := MetricsOf(models)
+	after := slices.IndexFunc(out, func(m Metric) bool { return m.Name == "predicted_error" }) + 1
+	out = slices.Insert(out, after,
+		Metric{Name: "simulated_tok_s", Unit: "tok/s", Interval: true,
+			Definition: "throughput_tok_s of the same requests in the simulator, with calibrated step times"},
+		Metric{Name: "simulated_error", Unit: "1", Interval: true, Weight: "window_s",
+			Definition: "throughput_tok_s / simulated_tok_s - 1"})
+	for _, name := range models {
+		p := Slug(name) + "_"
+		out = append(out,
+			Metric{Name: p + "step_mean_ms", Unit: "ms", Weight: p + "launches",
+				Definition: "mean time of a launch of " + name + ", from its turn to that of its completion"},
+			Metric{Name: "simulated_" + p + "step_mean_ms", Unit: "ms",
+				Definition: "the same in the simulator"},
+			Metric{Name: p + "bookkeeping", Unit: "1",
+				Definition: "share of the time of " + name + "'s passes that was not inside the device"})
+	}
+	return out
+}
+
 // Slug is a name in small letters, digits and underscores, for column names.
 func Slug(name string) string {
 	var b strings.Builder

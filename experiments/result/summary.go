@@ -18,6 +18,7 @@ type Summary struct {
 	Replicates          int         `json:"replicates"`
 	CommonRandomNumbers bool        `json:"common_random_numbers"`
 	Models              []string    `json:"models"`
+	Backend             string      `json:"backend,omitempty"` // measured on it; empty: simulated
 	Axes                []Axis      `json:"axes"`
 	Percentiles         string      `json:"percentiles"` // their rule
 	Intervals           string      `json:"intervals"`   // how they are made

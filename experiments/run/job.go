@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -33,6 +34,7 @@ func (j job) name() string {
 // part is a finished job on disk.
 type part struct {
 	Spec       string             `json:"spec_sha256"`
+	Backend    string             `json:"backend,omitempty"` // that measured it; empty: simulated
 	Point      string             `json:"point"`
 	Replicate  int                `json:"replicate"`
 	Seed       uint64             `json:"seed"`
@@ -48,7 +50,9 @@ type runner struct {
 	dir     string
 	plans   *planner
 	metrics []result.Metric
-	watch   bool // some figure needs timelines
+	watch   bool      // some figure needs timelines
+	backend string    // its kind; empty: points are simulated
+	real    *hardware // of the backend
 }
 
 func (r *runner) parts() string { return filepath.Join(r.dir, "parts") }
@@ -59,13 +63,19 @@ func (r *runner) requestsPath(j job) string { return filepath.Join(r.parts(), j.
 
 // do runs a job and writes its part.
 func (r *runner) do(ctx context.Context, j job) error {
-	if err := r.simulate(ctx, j); err != nil {
+	if err := r.run(ctx, j); err != nil {
 		return fmt.Errorf("%s, replicate %d: %w", j.point.Key, j.replicate, err)
 	}
 	return nil
 }
 
-func (r *runner) simulate(ctx context.Context, j job) (err error) {
+// simulated runs the world of a job whose Observe and Meter are set.
+func simulated(ctx context.Context, c sim.Config) (ran, error) {
+	out, err := sim.Run(ctx, c)
+	return ran{Result: out}, err
+}
+
+func (r *runner) run(ctx context.Context, j job) (err error) {
 	p, seed := j.point, r.spec.WorldSeed(j.point, j.replicate)
 	policy, set, err := r.plans.policy(ctx, p)
 	if err != nil {
@@ -100,20 +110,28 @@ func (r *runner) simulate(ctx context.Context, j job) (err error) {
 			requests.Add(requestRow(j, seed, m))
 		}
 	}
+	run := simulated
+	if r.real != nil {
+		c.Core = r.real.core(p, policy)
+		run = func(ctx context.Context, c sim.Config) (ran, error) { return r.real.measured(ctx, p, c, mc) }
+	}
 	c.Meter = meter.New(mc)
-	watch, err := r.watchers(j, &c)
+	watch, err := r.watchers(j, c.Core)
 	if err != nil {
 		return err
 	}
-	out, err := sim.Run(ctx, c)
+	c.Observe = watch.observer()
+	out, err := run(ctx, c)
 	if err = errors.Join(err, watch.close()); err != nil {
 		return err
 	}
 	s := c.Meter.Summary()
 	done := part{
-		Spec: r.spec.Hash, Point: p.Key, Replicate: j.replicate, Seed: seed, Thresholds: set,
-		Values: values(p, &s, &out, &counts, predicted), Warnings: warnings(p, &s, &out, &counts, note),
+		Spec: r.spec.Hash, Backend: r.backend, Point: p.Key, Replicate: j.replicate, Seed: seed,
+		Thresholds: set, Values: values(p, &s, &out.Result, &counts, predicted),
+		Warnings: warnings(p, &s, &out.Result, &counts, note),
 	}
+	out.add(p, &s, done.Values)
 	if watch.timeline != nil {
 		done.Timeline = &watch.timeline.timeline
 	}
@@ -182,6 +200,10 @@ func (r *runner) load(j job) (row result.Row, timeline *result.Timeline, ok bool
 	var d part
 	if err := json.Unmarshal(text, &d); err != nil {
 		return result.Row{}, nil, false, fmt.Errorf("part %s: damaged: %w", r.partPath(j), err)
+	}
+	if d.Backend != r.backend {
+		return result.Row{}, nil, false, fmt.Errorf("part %s: was run on %q, want %q", r.partPath(j),
+			cmp.Or(d.Backend, simulator), cmp.Or(r.backend, simulator))
 	}
 	if d.Spec != r.spec.Hash || d.Point != j.point.Key || d.Replicate != j.replicate {
 		return result.Row{}, nil, false, fmt.Errorf("part %s: is of spec %.12s, point %q, replicate %d;"+

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,8 @@ import (
 	"sync"
 
 	"tokenrouter/core/meter/quantile"
+	"tokenrouter/exec/native"
+	"tokenrouter/experiments/calibrate"
 	"tokenrouter/experiments/result"
 	"tokenrouter/experiments/spec"
 )
@@ -20,12 +23,16 @@ import (
 type Options struct {
 	// Out is the results folder; empty means DefaultDir.
 	Out string
-	// Workers run jobs at the same time; 0 means 1. Results do not depend on it.
+	// Workers run jobs at the same time; 0 means 1. Results do not depend on it. On hardware it must be 1 or 0.
 	Workers int
+	// Backend runs the models of Spec.Hardware; the zero Backend means that all is simulated.
+	Backend native.Backend
 	// Shard and Shards run a part of the points: those whose number modulo Shards is Shard-1. Zero means all.
 	Shard, Shards int
 	// Resume keeps the finished jobs of an earlier run of the same spec. Without it they are run again.
 	Resume bool
+	// Doing, if set, is told of long work that is not a job.
+	Doing func(what string)
 	// Progress, if set, is told after each job how many of this run's are done, of how many; never by two
 	// goroutines at a time.
 	Progress func(done, total int)
@@ -40,9 +47,13 @@ type Report struct {
 	Figures []string        // files drawn
 }
 
-// DefaultDir is where the results of a spec go, beside the working folder: the same for the same spec.
-func DefaultDir(s *spec.Spec) string {
-	return filepath.Join("experiments", "results", s.Name, s.Run())
+// DefaultDir is where the results of a spec go, beside the working folder: the same for the same spec and
+// backend, "" for none.
+func DefaultDir(s *spec.Spec, backend string) string {
+	if backend != "" {
+		backend = "-" + backend
+	}
+	return filepath.Join("experiments", "results", s.Name, s.Run()+backend)
 }
 
 // Run runs a spec, or a shard of it, and, once no job is missing, writes summaries and figures. When ctx ends
@@ -57,6 +68,12 @@ func Run(ctx context.Context, s *spec.Spec, o Options) (*Report, error) {
 	}
 	if err := r.begin(&o); err != nil {
 		return nil, err
+	}
+	if o.Backend != (native.Backend{}) {
+		if err := r.prepare(ctx, &o); err != nil {
+			return nil, err
+		}
+		defer func() { _ = r.real.close() }() // folders were read only
 	}
 	jobs, err := r.missing(&o)
 	if err != nil {
@@ -74,10 +91,17 @@ func newRunner(s *spec.Spec, o *Options) (*runner, error) {
 	if o.Shards < 1 || o.Shard < 1 || o.Shard > o.Shards {
 		return nil, fmt.Errorf("shard %d of %d, want 1/1 to n/n", o.Shard, o.Shards)
 	}
-	if o.Out == "" {
-		o.Out = DefaultDir(s)
+	r := &runner{spec: s, plans: newPlanner(), metrics: result.MetricsOf(names(s))}
+	if o.Backend != (native.Backend{}) {
+		if err := r.onHardware(o); err != nil {
+			return nil, err
+		}
+	} else if s.Hardware != nil && s.Hardware.Calibrate {
+		return nil, fmt.Errorf("spec %s: step times are not known before hardware has measured them", s.File)
 	}
-	r := &runner{spec: s, dir: o.Out, plans: newPlanner(), metrics: result.MetricsOf(names(s))}
+	if r.dir = o.Out; r.dir == "" {
+		r.dir = DefaultDir(s, r.backend)
+	}
 	r.watch = slices.ContainsFunc(s.Figures, func(f result.Figure) bool { return f.Kind == "schedules" })
 	return r, nil
 }
@@ -110,8 +134,13 @@ func (r *runner) finished(o *Options) (bool, *Report, error) {
 	if _, err := os.Stat(r.parts()); err == nil {
 		return false, nil, nil
 	}
-	if _, err := result.Read(r.dir); err != nil {
+	done, err := result.Read(r.dir)
+	if err != nil {
 		return false, nil, nil // begun and not finished
+	}
+	if done.Backend != r.backend {
+		return false, nil, fmt.Errorf("%s holds results of %q, want %q", r.dir, cmp.Or(done.Backend, simulator),
+			cmp.Or(r.backend, simulator))
 	}
 	report, err := r.gathered(&Report{Dir: r.dir, Total: len(r.spec.Points) * r.spec.Replicates})
 	return true, report, err
@@ -177,7 +206,8 @@ func (r *runner) forget(o *Options) error {
 		remove(r.requestsPath(j))
 		remove(r.logPath(j))
 	}
-	for _, name := range []string{result.SummaryJSON, result.SummaryCSV, result.RequestsFile} {
+	for _, name := range []string{calibrationFile, calibrate.SamplesPath(calibrationFile),
+		result.SummaryJSON, result.SummaryCSV, result.RequestsFile} {
 		remove(filepath.Join(r.dir, name))
 	}
 	return failed
@@ -340,7 +370,7 @@ func (r *runner) summary() *result.Summary {
 		Experiment: r.spec.Name, Title: r.spec.Title, Run: r.spec.Run(), SpecSHA256: r.spec.Hash,
 		Seed: r.spec.Seed, Replicates: r.spec.Replicates, CommonRandomNumbers: r.spec.CommonRandomNumbers,
 		Models: names(r.spec), Percentiles: quantile.RuleName, Intervals: result.IntervalRule,
-		Metrics: r.metrics, Figures: r.spec.Figures, References: r.spec.References,
+		Backend: r.backend, Metrics: r.metrics, Figures: r.spec.Figures, References: r.spec.References,
 	}
 	for _, a := range r.spec.Axes {
 		s.Axes = append(s.Axes, result.Axis{Name: a.Name, Column: result.AxisColumn(a.Name), Values: a.Values})

@@ -11,7 +11,6 @@ import (
 
 	"tokenrouter/core"
 	"tokenrouter/core/turnlog"
-	"tokenrouter/sim"
 )
 
 // LogDir is the folder of the turn logs in a results folder.
@@ -24,8 +23,8 @@ type watchers struct {
 	file     *os.File
 }
 
-// watchers makes those that the spec wants of a job, and lets the simulator call them.
-func (r *runner) watchers(j job, c *sim.Config) (*watchers, error) {
+// watchers makes those that the spec wants of a job whose scheduler has this configuration.
+func (r *runner) watchers(j job, c core.Config) (*watchers, error) {
 	w := &watchers{}
 	if j.replicate > 0 {
 		return w, nil
@@ -36,11 +35,11 @@ func (r *runner) watchers(j job, c *sim.Config) (*watchers, error) {
 	if r.spec.TurnLog {
 		var configs []core.Config
 		nodes := 1
-		for _, m := range c.Core.Models {
+		for _, m := range c.Models {
 			nodes = max(nodes, m.Node+1)
 		}
 		for node := range nodes {
-			config := c.Core
+			config := c
 			config.Node = node
 			configs = append(configs, config)
 		}
@@ -52,10 +51,15 @@ func (r *runner) watchers(j job, c *sim.Config) (*watchers, error) {
 			return nil, errors.Join(err, w.file.Close())
 		}
 	}
-	if w.timeline != nil || w.log != nil {
-		c.Observe = w.observe
-	}
 	return w, nil
+}
+
+// observer is what a loop shall call after every turn; nil for nothing.
+func (w *watchers) observer() func(node int, now core.Time, in []core.Event, out *core.Actions) {
+	if w.timeline == nil && w.log == nil {
+		return nil
+	}
+	return w.observe
 }
 
 func (w *watchers) observe(node int, now core.Time, in []core.Event, out *core.Actions) {

@@ -13,8 +13,8 @@ import (
 	"tokenrouter/sim/outcome/trace"
 )
 
-// system is the core's configuration of a point.
-func system(p *spec.Point, policy core.Policy) core.Config {
+// configure is the core's configuration of a point.
+func configure(p *spec.Point, policy core.Policy) core.Config {
 	c := core.Config{
 		Algorithm: p.Algorithm, Policy: policy, Admission: p.Admission,
 		Requests: p.Concurrency + p.Queue, LiveMax: p.Concurrency,
@@ -34,7 +34,7 @@ func system(p *spec.Point, policy core.Policy) core.Config {
 // world is the simulator's configuration of a point under a seed. The meter is left to the caller.
 func world(p *spec.Point, policy core.Policy, seed uint64) (sim.Config, meter.Config, error) {
 	c := sim.Config{
-		Core: system(p, policy), Closed: p.Workload.Closed(), Seed: seed,
+		Core: configure(p, policy), Closed: p.Workload.Closed(), Seed: seed,
 		Until: p.Workload.UntilNs, Steady: p.Workload.Steady, Outcome: p.Outcome,
 		Link: func(from, to int) latency.Link { return p.Links[[2]int{from, to}] },
 	}

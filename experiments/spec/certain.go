@@ -38,9 +38,10 @@ func zerosAndOnes(matrix [][]float64) bool {
 	return len(matrix) > 0
 }
 
-// checkReplicates refuses seeds that would repeat one run: their confidence intervals would say 0.
+// checkReplicates refuses seeds that would repeat one run: their confidence intervals would say 0. On
+// hardware no run repeats another.
 func (l *loader) checkReplicates(top *section) {
-	if l.spec.Replicates < 2 || len(l.problems) > 0 {
+	if l.spec.Replicates < 2 || len(l.problems) > 0 || l.spec.Hardware != nil {
 		return
 	}
 	for i := range l.spec.Points {

@@ -26,6 +26,13 @@ var Keys = []Key{
 	{"common_random_numbers", "boolean", "any spec",
 		"all points of a replicate meet the same world; default true"},
 
+	{"system.file", "file", "a spec that real models run", "their system, as for generate; names as in models"},
+	{"system.backend", "cpu | cuda | http", "a spec that real models run", "what runs them; default cpu"},
+	{"system.calibrate", "boolean", "a spec that real models run",
+		"measure the step times for prediction and simulation first; then there are no models; default false"},
+	{"system.calibration", "file", "a spec that real models run",
+		"step times as calibrate has written them; then there are no models"},
+
 	{"models[].name", "string", "any model", "as in results and thresholds"},
 	{"models[].node", "integer >= 0", "any model", "node that it is on; default 0, the front"},
 	{"models[].rows_max", "integer >= 0", "any model", "most rows of a launch; default 0, no bound"},

@@ -12,7 +12,8 @@ import (
 // models reads the models and the memory that they share.
 func (l *loader) models(s *section, p *Point) {
 	sections := s.subs("models")
-	if len(sections) == 0 && (!s.has("models") || isEmpty(s.keys["models"])) {
+	none := len(sections) == 0 && (!s.has("models") || isEmpty(s.keys["models"]))
+	if none && l.spec.Hardware == nil { // what is wrong with the system has been said
 		s.missing("models", "want an array of tables, small model first")
 	}
 	if len(sections) > core.ModelsMax {
@@ -28,7 +29,9 @@ func (l *loader) models(s *section, p *Point) {
 		}
 		model.Node = int(m.whole("node", 0, 0, core.ModelsMax-1))
 		model.RowsMax = int(m.whole("rows_max", 0, 0, math.MaxInt32))
-		if inner := m.sub("latency"); inner == nil {
+		if inner := m.sub("latency"); inner == nil && l.toCalibrate() {
+			// measured before the first point
+		} else if inner == nil {
 			m.missing("latency", "want a table with the kind")
 		} else {
 			model.Beside = inner.number("beside", 1, 1, latency.BesideMax)

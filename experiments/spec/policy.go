@@ -146,7 +146,7 @@ func (l *loader) planned(s *section, p *Point) {
 			s.wrong("hold", "want a feasible set: %v", err)
 		}
 	}
-	if why := p.Unpredictable(); why != "" && len(l.problems) == 0 {
+	if why := p.Unpredictable(); why != "" && len(l.problems) == 0 && !l.toCalibrate() {
 		s.wrong("thresholds", "want thresholds as integers: the chain can not plan here, %s", why)
 	}
 }

@@ -30,6 +30,8 @@ type Spec struct {
 	Figures    []result.Figure
 	References []result.Reference
 
+	Hardware *Hardware // nil: the points are simulated only
+
 	Requests bool // write requests.parquet
 	TurnLog  bool // write a turn log a point
 
@@ -37,6 +39,8 @@ type Spec struct {
 	// as comments with their SHA-256. Hash is that of Resolved, in hexadecimal.
 	Resolved []byte
 	Hash     string
+
+	reload func(calibration string) (*Spec, error)
 }
 
 // Run is the name of the results folder of the spec: the first 12 digits of its Hash, so that the same spec
@@ -170,7 +174,7 @@ func (s *Spec) WorldSeed(p *Point, replicate int) uint64 {
 // Load reads and checks a spec, with all that it extends and all files that it names. Its error is always
 // of type Problems: everything that is wrong, not only the first.
 func Load(path string) (*Spec, error) {
-	return load(path, os.ReadFile)
+	return load(path, os.ReadFile, "")
 }
 
 // Parse is Load for the text of a spec; name is its file in problems, and files that it names are looked
@@ -181,20 +185,23 @@ func Parse(name, text string) (*Spec, error) {
 			return []byte(text), nil
 		}
 		return os.ReadFile(path)
-	})
+	}, "")
 }
 
-func load(path string, read func(string) ([]byte, error)) (*Spec, error) {
+// load reads a spec; calibration is the file of its step times, where it measures them itself.
+func load(path string, read func(string) ([]byte, error), calibration string) (*Spec, error) {
 	root, problems := readTree(path, read, nil)
 	if problems != nil {
 		return nil, problems
 	}
 	l := newLoader(path, root, read)
+	l.calibration = calibration
 	l.build()
 	if problems := l.problems.sorted(); len(problems) > 0 {
 		return nil, problems
 	}
-	l.resolve()
+	l.resolve(root)
+	l.spec.reload = func(calibration string) (*Spec, error) { return load(path, read, calibration) }
 	return l.spec, nil
 }
 
@@ -209,6 +216,8 @@ type loader struct {
 	sweep  sweep
 
 	recordings map[string]recordedFacts
+
+	calibration string // file of step times that were measured for this run
 }
 
 func newLoader(path string, root *node, read func(string) ([]byte, error)) *loader {
@@ -225,6 +234,7 @@ const pointsMax = 20000
 func (l *loader) build() {
 	top := l.section(l.root, "")
 	l.head(top)
+	l.hardware(top, l.calibration)
 	l.sweep = l.readSweep(top.sub("sweep"))
 	combinations := l.sweep.combinations(l)
 	if len(combinations) > pointsMax {
@@ -243,6 +253,7 @@ func (l *loader) build() {
 		l.spec.Points = append(l.spec.Points, p)
 	}
 	l.checkReplicates(top)
+	l.checkHonoured()
 	l.views(top)
 	for _, key := range []string{"models", "devices", "links", "router", "workload", "policy", "scheduler"} {
 		top.get(key)
@@ -318,9 +329,9 @@ func (l *loader) scheduler(s *section, p *Point) {
 	s.done()
 }
 
-// resolve fills in Resolved and Hash.
-func (l *loader) resolve() {
-	text := writeDocument(l.root.value.(table))
+// resolve fills in Resolved and Hash, from the spec as it was read.
+func (l *loader) resolve(root *node) {
+	text := writeDocument(root.value.(table))
 	for _, name := range sortedKeys(l.files) {
 		text = append(text, fmt.Sprintf("# file %s sha256 %s\n", name, l.files[name])...)
 	}

@@ -114,7 +114,7 @@ func TestSystemKeysAreAll(t *testing.T) {
 		{"algorithm = \"citer\"\ndir = \"router\"\nthreshold = 0.95", "algorithm = \"me\"\nweights = [1, 3]"},
 	} {
 		path := systemIn(t, strings.NewReplacer(replaced...).Replace(goodSystem))
-		if _, problems := loadSystem(path, seen); len(problems) > 0 {
+		if _, problems := loadSystem(path, os.ReadFile, seen); len(problems) > 0 {
 			t.Errorf("%q: %v", replaced, problems)
 		}
 	}

@@ -54,7 +54,12 @@ var SystemKeys = []Key{
 // LoadSystem reads and checks the file of a system. Its error is always of type Problems. Folders are
 // relative to the file that names them.
 func LoadSystem(path string) (*System, error) {
-	s, problems := loadSystem(path, nil)
+	return readSystem(path, os.ReadFile)
+}
+
+// readSystem is LoadSystem by another way to read files.
+func readSystem(path string, read func(string) ([]byte, error)) (*System, error) {
+	s, problems := loadSystem(path, read, nil)
 	for i := range problems {
 		problems[i].Document = "system"
 	}
@@ -64,12 +69,12 @@ func LoadSystem(path string) (*System, error) {
 	return s, nil
 }
 
-func loadSystem(path string, seen map[string]bool) (*System, Problems) {
-	root, problems := readTree(path, os.ReadFile, nil)
+func loadSystem(path string, read func(string) ([]byte, error), seen map[string]bool) (*System, Problems) {
+	root, problems := readTree(path, read, nil)
 	if problems != nil {
 		return nil, problems
 	}
-	l := newLoader(path, root, os.ReadFile)
+	l := newLoader(path, root, read)
 	l.manual, l.seen = SystemKeys, seen
 	top := l.section(root, "")
 	s := l.system(top)
