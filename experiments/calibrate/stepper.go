@@ -7,20 +7,16 @@ import (
 	"tokenrouter/exec/native"
 )
 
-// stepper runs steps of any shape on one model. Slot i has pages i*each to (i+1)*each - 1 for good; what KV
-// holds before the fresh tokens is whatever is there, which takes the same time.
+// stepper runs steps of any shape on one model. What KV holds before the fresh tokens is whatever is there,
+// which takes the same time.
 type stepper struct {
-	model   *native.Model
-	each    int // pages a slot
-	granted map[[2]int]bool
-	batch   native.Batch
+	model *native.Model
+	batch native.Batch
 }
 
-func newStepper(m *native.Model) *stepper {
-	return &stepper{model: m, granted: make(map[[2]int]bool)}
-}
+func newStepper(m *native.Model) *stepper { return &stepper{model: m} }
 
-// prepare makes the batch of a shape and gives it the pages that it lacks.
+// prepare makes the batch of a shape, which takes all the pages anew.
 func (s *stepper) prepare(shape Shape) error {
 	l := s.model.Limits()
 	need := (shape.Context + shape.Fresh + l.PageTokens - 1) / l.PageTokens
