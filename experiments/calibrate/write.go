@@ -63,6 +63,9 @@ func TOML(heading, samplesFile string, fits []ModelFit) []byte {
 		fmt.Fprintf(&b, "base = %q\nper_row = %q\n", duration(a.BaseNs), duration(a.PerRowNs))
 		fmt.Fprintf(&b, "per_fresh_ns = %s\n", number(a.PerFreshNs))
 		fmt.Fprintf(&b, "per_block = %q\n", duration(a.PerBlockNs))
+		if a.BlockTokens > 0 {
+			fmt.Fprintf(&b, "block_tokens = %d\n", a.BlockTokens)
+		}
 		fmt.Fprintf(&b, "per_context_ns = %s\n", number(a.PerContextNs))
 		fmt.Fprintf(&b, "rows = %s\nfresh_tokens = %s\ncontext_tokens = %s\n",
 			span(a.Valid.Rows), span(a.Valid.Fresh), span(a.Valid.Context))

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"tokenrouter/experiments/calibrate"
 	"tokenrouter/experiments/spec"
 	"tokenrouter/experiments/system"
+	"tokenrouter/sim/latency"
 )
 
 // calibrateFlags are the flags of calibrate as given.
@@ -113,9 +115,9 @@ func (f *calibrateFlags) plan(p *system.Plan, bar *progress) calibrate.Plan {
 func printFits(w io.Writer, fits []calibrate.ModelFit) {
 	for _, f := range fits {
 		a := f.Alone
-		fmt.Fprintf(w, "%s\n  step = %.4g ms + %.4g us a row + %.4g us a fresh token + %.4g us a block of 32 after"+
-			" the first + %.4g ns a token in KV\n", f.Model, a.BaseNs/1e6, a.PerRowNs/1e3, a.PerFreshNs/1e3,
-			a.PerBlockNs/1e3, a.PerContextNs)
+		fmt.Fprintf(w, "%s\n  step = %.4g ms + %.4g us a row + %.4g us a fresh token + %.4g us a block of %d"+
+			" after the first + %.4g ns a token in KV\n", f.Model, a.BaseNs/1e6, a.PerRowNs/1e3, a.PerFreshNs/1e3,
+			a.PerBlockNs/1e3, cmp.Or(a.BlockTokens, latency.BlockTokens), a.PerContextNs)
 		fmt.Fprintf(w, "  off by %.1f %% in the mean, %.1f %% at most, over medians of %d shapes; valid for %v\n",
 			100*a.MeanRelative, 100*a.MaxRelative, a.Count, a.Valid)
 		fmt.Fprintf(w, "  beside the other models: %.3f times as long (%.3f to %.3f)\n", f.Beside, f.BesideMin,

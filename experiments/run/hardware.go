@@ -220,7 +220,7 @@ func (r *runner) calibrated(ctx context.Context, keep bool, say func(string)) (*
 // calibration is a small grid: what occurs in a steady state of any point, and the first steps.
 func (h *hardware) calibration() calibrate.Plan {
 	bounds := calibrate.BoundsOf(h.plan.Core)
-	const freshMax, rounds, steps = 512, 5, 3
+	const freshMax, rounds, steps = 128, 5, 3
 	bounds.Fresh = min(bounds.Fresh, freshMax)
 	return calibrate.Plan{
 		Shapes: calibrate.Grid(bounds), Rounds: rounds, Steps: steps,

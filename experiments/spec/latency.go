@@ -104,6 +104,7 @@ func (l *loader) affine(s *section) (latency.Model, error) {
 		PerFreshNs:   s.number("per_fresh_ns", 0, 0, math.Inf(1)),
 		PerBlockNs:   float64(s.duration("per_block", 0, 0)),
 		PerContextNs: s.number("per_context_ns", 0, 0, math.Inf(1)),
+		BlockTokens:  int(s.whole("block_tokens", 0, 1, math.MaxInt32)),
 	}
 	valid := latency.Range{
 		Rows: s.span("rows", 1), Fresh: s.span("fresh_tokens", 1), Context: s.span("context_tokens", 0),

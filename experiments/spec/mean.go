@@ -8,11 +8,13 @@ import (
 	"tokenrouter/sim/latency"
 )
 
-// byRows finds the step time of every batch size: as it is where nothing else counts, else that of the mean
-// row in a steady state.
+// byRows finds the step time of every batch size: as it is where nothing else counts, else the mean time in a
+// steady state.
 //
 // A model is fed every token that is committed, by whichever model: of one row it is fed as many as all steps
-// commit, over its own share of the steps. Rows have the prompt and half of the answer in KV.
+// commit in the mean, over its own share of the steps. How many it is each time is geometric, as it is for
+// R2R, whose requests come back after runs of one probability. Rows have the prompt and half of the answer
+// in KV.
 func (l *loader) byRows(p *Point) {
 	var fresh []float64
 	for i := range p.Models {
@@ -41,24 +43,11 @@ func (l *loader) byRows(p *Point) {
 	}
 }
 
-// timeRows fills in ByRows for rows of so many fresh tokens and tokens in KV. Between whole numbers of fresh
-// tokens the time is interpolated.
+// timeRows fills in ByRows for rows of so many fresh tokens in the mean, and tokens in KV.
 func (m *Model) timeRows(most int, fresh, context float64) {
 	for rows := 1; rows <= most; rows++ {
-		total := float64(rows) * fresh
-		shape := latency.Shape{
-			Rows: rows, FreshTokens: int(total), ContextTokens: int(math.Round(float64(rows) * context)),
-		}
-		low, inRange := m.Latency.StepNs(shape)
-		high := low
-		share := total - math.Floor(total)
-		if share > 1e-9 {
-			var also bool
-			shape.FreshTokens++
-			high, also = m.Latency.StepNs(shape)
-			inRange = inRange && also
-		}
-		if min(low, high) < 1 || !inRange {
+		ns, ok := m.meanNs(rows, fresh, context)
+		if !ok {
 			m.ByRows = nil
 			m.unknown = fmt.Sprintf("the step time of %s is not known for %d rows of %.4g fresh tokens and %.4g in KV",
 				m.Name, rows, fresh, context)
@@ -67,8 +56,37 @@ func (m *Model) timeRows(most int, fresh, context float64) {
 			}
 			return
 		}
-		m.ByRows = append(m.ByRows, int64(math.Round(float64(low)+share*float64(high-low))))
+		m.ByRows = append(m.ByRows, ns)
 	}
+}
+
+// meanNs is the mean step time of so many rows, if the mean shape is within the latency's range. Rarer shapes
+// may lie beyond it; they count as the latency has them, or not at all if it refuses them.
+//
+// Of rows with a geometric number of fresh tokens each, 1 or more, all together have rows + k with the
+// negative binomial probability C(rows+k-1, k) (1/fresh)^rows (1 - 1/fresh)^k.
+func (m *Model) meanNs(rows int, fresh, context float64) (ns int64, ok bool) {
+	shape := latency.Shape{Rows: rows, ContextTokens: int(math.Round(float64(rows) * context))}
+	shape.FreshTokens = int(math.Round(float64(rows) * fresh))
+	middle, inRange := m.Latency.StepNs(shape)
+	if middle < 1 || !inRange {
+		return 0, false
+	}
+	sum, weight, left := 0.0, 0.0, 1.0
+	odds := math.Pow(1/fresh, float64(rows))
+	if odds == 0 { // so many tokens that their spread does not matter
+		return middle, true
+	}
+	const tail = 1e-6
+	for k := 0; left > tail; k++ {
+		shape.FreshTokens = rows + k
+		if ns, _ := m.Latency.StepNs(shape); ns > 0 {
+			sum, weight = sum+odds*float64(ns), weight+odds
+		}
+		left -= odds
+		odds *= float64(rows+k) / float64(k+1) * (1 - 1/fresh)
+	}
+	return int64(math.Round(sum / weight)), true
 }
 
 // MeanRows says in words for which rows the throughput model takes the step times; empty if they depend on

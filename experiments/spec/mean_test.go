@@ -7,6 +7,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"tokenrouter/sim/latency"
 )
 
 // TestFreshMeans: tokens committed a step over the share of steps at each model, by hand.
@@ -108,5 +110,28 @@ func TestContextMean(t *testing.T) {
 		if got := w.contextMean(); math.Abs(got-c.want) > 0.01 {
 			t.Errorf("%q: %v tokens in KV, want %v", c.lengths, got, c.want)
 		}
+	}
+}
+
+// TestMeanOfBlocks: of 2 rows with 1 fresh token or more each, geometric with mean 2, 2 have 2 together with
+// probability 1/4, 3 with 1/4, 4 with 3/16, 5 with 1/8 and so on; a step takes 1 ms, and 1 ms more from the
+// 4th on.
+func TestMeanOfBlocks(t *testing.T) {
+	law, err := latency.NewTable(latency.Grid{Rows: []int{1, 2}, Fresh: []int{1, 3, 4, 100},
+		Ns: []int64{1e6, 1e6, 2e6, 2e6, 1e6, 1e6, 2e6, 2e6}}, latency.Refuse)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := Model{Name: "m", Latency: law}
+	ns, ok := m.meanNs(2, 2, 0)
+	if want := int64(1.5e6); !ok || max(ns-want, want-ns) > 2 {
+		t.Errorf("%d ns, %v, want %d", ns, ok, want)
+	}
+	// A row alone has 4 or more with probability 1/8.
+	if ns, ok := m.meanNs(1, 2, 0); !ok || max(ns-1_125_000, 1_125_000-ns) > 2 {
+		t.Errorf("%d ns, %v, want 1125000", ns, ok)
+	}
+	if _, ok := m.meanNs(2, 60, 0); ok {
+		t.Error("120 fresh tokens in the mean are known, want them beyond the table")
 	}
 }

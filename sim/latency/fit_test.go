@@ -87,20 +87,28 @@ func TestFitFallingIsConstant(t *testing.T) {
 }
 
 func TestFitRecoversTerms(t *testing.T) {
-	want := Coefficients{
-		BaseNs: 5 * ms, PerRowNs: 100_000, PerFreshNs: 2_000, PerBlockNs: 700_000, PerContextNs: 3,
+	for _, block := range []int{16, 32} {
+		recovers(t, Coefficients{
+			BaseNs: 5 * ms, PerRowNs: 100_000, PerFreshNs: 2_000, PerBlockNs: 700_000, PerContextNs: 3,
+			BlockTokens: block,
+		})
 	}
+}
+
+// recovers fits samples of a law and compares the terms with it.
+func recovers(t *testing.T, want Coefficients) {
+	t.Helper()
 	var points []Point
 	for _, r := range []int{1, 2, 4, 8} {
-		for _, f := range []int{8, 64, 512} {
+		for _, f := range []int{8, 24, 64, 512} {
 			for _, c := range []int{0, 1000, 100_000} {
 				s := Shape{Rows: r, FreshTokens: f, ContextTokens: c}
 				points = append(points, Point{s, int64(want.at(s))})
 			}
 		}
 	}
-	for _, guard := range []Guard{RefuseNegative, NonNegative} {
-		fit, err := FitAffine(points, guard)
+	for _, guard := range []Guard{NonNegative, RefuseNegative} {
+		fit, err := FitRelative(points, guard)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -113,9 +121,9 @@ func TestFitRecoversTerms(t *testing.T) {
 				t.Errorf("guard %d: %s term %v, want %v", guard, name, pair[0], pair[1])
 			}
 		}
-		if fit.MaxRelative > 1e-9 || fit.Count != 36 || fit.Dropped != nil {
-			t.Errorf("max relative error %v of %d samples, dropped %v, want about 0 of 36, none",
-				fit.MaxRelative, fit.Count, fit.Dropped)
+		if fit.MaxRelative > 1e-9 || fit.Count != 48 || fit.Dropped != nil || fit.BlockTokens != want.BlockTokens {
+			t.Errorf("max relative error %v of %d samples, dropped %v, blocks of %d, want about 0 of 48, none, %d",
+				fit.MaxRelative, fit.Count, fit.Dropped, fit.BlockTokens, want.BlockTokens)
 		}
 		if want := "rows 1..8, fresh tokens 8..512, context tokens 0..100000"; fit.Valid.String() != want {
 			t.Errorf("range %q, want %q", fit.Valid, want)

@@ -105,24 +105,28 @@ type Coefficients struct {
 	BaseNs       float64 // a launch
 	PerRowNs     float64 // a row
 	PerFreshNs   float64 // a token fed
-	PerBlockNs   float64 // every BlockTokens tokens fed after the first ones
+	PerBlockNs   float64 // every block of tokens fed after the first
 	PerContextNs float64 // a token already in KV
+	BlockTokens  int     // of a block; 0: the constant BlockTokens
 }
 
-// BlockTokens is how many fresh tokens make a block: what matrix units take at a time, as a rule. A step that
-// is bound by reading weights costs the same for any part of a block.
+// BlockTokens is how many fresh tokens make a block, if nothing else is said: what matrix units take at a
+// time, as a rule. A step that is bound by reading weights costs the same for any part of a block.
 const BlockTokens = 32
 
 // blocks counts the blocks of fresh tokens after the first.
-func (s Shape) blocks() float64 {
-	return float64(max(s.FreshTokens-1, 0) / BlockTokens)
+func (s Shape) blocks(tokens int) float64 {
+	if tokens == 0 {
+		tokens = BlockTokens
+	}
+	return float64(max(s.FreshTokens-1, 0) / tokens)
 }
 
 // at returns the affine value. The conversions keep compilers from fusing multiply and add, so that
 // every architecture rounds alike.
 func (c Coefficients) at(s Shape) float64 {
 	return c.BaseNs + float64(c.PerRowNs*float64(s.Rows)) + float64(c.PerFreshNs*float64(s.FreshTokens)) +
-		float64(c.PerBlockNs*s.blocks()) + float64(c.PerContextNs*float64(s.ContextTokens))
+		float64(c.PerBlockNs*s.blocks(c.BlockTokens)) + float64(c.PerContextNs*float64(s.ContextTokens))
 }
 
 func (c Coefficients) check() error {
@@ -139,6 +143,10 @@ func (c Coefficients) check() error {
 			return fmt.Errorf("latency: affine %s = %v ns, want 0 to %d", term.name, term.ns, MaxStepNs)
 		}
 		sum += term.ns
+	}
+	if c.BlockTokens < 0 {
+		return fmt.Errorf("latency: affine with blocks of %d tokens, want at least 1, or 0 for %d", c.BlockTokens,
+			BlockTokens)
 	}
 	if sum == 0 {
 		return fmt.Errorf("latency: affine with all terms 0, want at least one above 0")
