@@ -106,11 +106,11 @@ func (o *options) run(ctx context.Context) (err error) {
 		if p.ours, err = load(device, c, devices[0].PageTokens); err != nil {
 			return err
 		}
-		results, err := p.measure(ctx)
+		m, err := p.measure(ctx)
 		if err != nil {
 			return err
 		}
-		printResults(os.Stdout, f, p.ours.model.Took().WeightBytes, results)
+		printResults(os.Stdout, f, m)
 		p.ours.model.Close()
 	}
 	return nil

@@ -6,13 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"tokenrouter/exec/cpu"
 )
 
-// works are what is measured.
-var works = []work{decode(1), decode(8), decode(requestsMax), prefill}
+// decodes are the decode steps that are measured, beside prefill.
+var decodes = []work{decode(1), decode(8), decode(requestsMax)}
 
 // pauseNs is the time between bursts, in which threads of the last one stop spinning.
 const pauseNs = 20 * time.Millisecond
@@ -46,75 +47,94 @@ func (p *pair) timed(compute func() error) error {
 	return errors.Join(compute(), setPolicy(p.processes, schedOther, 0))
 }
 
-// repeated is for steps of ours.
-func (p *pair) repeated(forNs time.Duration, step func() error) (all times, err error) {
-	err = p.timed(func() error {
-		all, err = repeated(forNs, step)
-		return err
-	})
-	return all, err
+// step returns one of ours.
+func (p *pair) step(w work) func() error {
+	b := p.ours.batch(0, w.Requests, w.Start, w.Rows)
+	return func() error { return p.ours.model.Forward(b) }
+}
+
+// measured is what was measured of a format. Reads, of as many bytes as the weights have, and decode steps of
+// ours went in cycles: they have the same number of times, and equal places belong together.
+type measured struct {
+	weightBytes int64
+	read        times
+	results     []*result // decode of 1 request, of more and more, and a prompt
 }
 
 // result is what was measured of one work.
 type result struct {
-	work               work
-	read, ours, theirs times   // read: of as many bytes as the weights have
-	variant            variant // llama.cpp's fastest
-	spreads            float64 // by which logits differ, root mean square, in standard deviations of a row
-}
-
-// measure takes the rounds.
-func (p *pair) measure(ctx context.Context) ([]*result, error) {
-	reader, err := cpu.NewReader(threads, p.ours.model.Took().WeightBytes)
-	if err != nil {
-		return nil, err
-	}
-	defer reader.Close()
-	var results []*result
-	for _, w := range works {
-		r, err := p.open(w)
-		if err != nil {
-			return nil, err
-		}
-		results = append(results, r)
-	}
-	for range p.rounds {
-		for _, r := range results {
-			if ctx.Err() != nil {
-				return nil, ctx.Err()
-			}
-			if err := p.round(r, reader); err != nil {
-				return nil, err
-			}
-		}
-	}
-	for _, r := range results {
-		for _, t := range []times{r.read, r.ours, r.theirs} {
-			sorted(t)
-		}
-		if _, err := p.peer.ask(request{Do: "close", Name: r.name()}); err != nil {
-			return nil, err
-		}
-	}
-	return results, nil
+	work         work
+	ours, theirs times
+	variant      variant // llama.cpp's faster
+	spreads      float64 // by which logits differ, root mean square, in standard deviations of a row
 }
 
 func (r *result) name() string { return fmt.Sprintf("%v %v", r.work, r.variant) }
 
+// measure takes the rounds.
+func (p *pair) measure(ctx context.Context) (*measured, error) {
+	m := &measured{weightBytes: p.ours.model.Took().WeightBytes}
+	reader, err := cpu.NewReader(threads, m.weightBytes)
+	if err != nil {
+		return nil, err
+	}
+	defer reader.Close()
+	for _, w := range append(slices.Clone(decodes), prefill) {
+		r, err := p.open(w)
+		if err != nil {
+			return nil, err
+		}
+		m.results = append(m.results, r)
+	}
+	for range p.rounds {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if err := p.round(m, reader); err != nil {
+			return nil, err
+		}
+	}
+	for _, r := range m.results {
+		if _, err := p.peer.ask(request{Do: "close", Name: r.name()}); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
+}
+
 // round takes a burst of each.
-func (p *pair) round(r *result, reader *cpu.Reader) error {
-	read, err := p.repeated(p.burst/4, reader.Read)
+func (p *pair) round(m *measured, reader *cpu.Reader) error {
+	steps := []func() error{reader.Read}
+	for _, w := range decodes {
+		steps = append(steps, p.step(w))
+	}
+	ours, err := p.cycles(3*p.burst, steps...)
 	if err != nil {
 		return err
 	}
-	b := p.ours.batch(0, r.work.Requests, r.work.Start, r.work.Rows)
-	ours, err := p.repeated(p.burst, func() error { return p.ours.model.Forward(b) })
+	prompt, err := p.cycles(p.burst, p.step(prefill))
 	if err != nil {
 		return err
 	}
-	a, err := p.ask(request{Do: "run", Name: r.name(), ForNs: p.burst})
-	r.read, r.ours, r.theirs = append(r.read, read...), append(r.ours, ours...), append(r.theirs, a.Ns...)
-	return err
+	m.read = append(m.read, ours[0]...)
+	for i, t := range append(ours[1:], prompt...) {
+		r := m.results[i]
+		a, err := p.ask(request{Do: "run", Name: r.name(), ForNs: p.burst})
+		if err != nil {
+			return err
+		}
+		r.ours, r.theirs = append(r.ours, t...), append(r.theirs, a.Ns...)
+	}
+	return nil
+}
+
+// cycles is for steps of ours.
+func (p *pair) cycles(forNs time.Duration, steps ...func() error) (all []times, err error) {
+	err = p.timed(func() error {
+		all, err = cycles(forNs, steps...)
+		return err
+	})
+	return all, err
 }
 
 // open readies both sides for a work: it finds llama.cpp's faster variant and compares logits.
@@ -136,7 +156,7 @@ func (p *pair) open(w work) (*result, error) {
 		}
 	}
 	faster := 0
-	if sorted(tries[1]).best() < sorted(tries[0]).best() {
+	if tries[1].best() < tries[0].best() {
 		faster = 1
 	}
 	slower := &result{work: w, variant: variants[1-faster]}

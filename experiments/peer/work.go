@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -32,29 +31,31 @@ func (w work) String() string {
 // token is what every request feeds at a position, as in peer.py.
 func token(position int) int32 { return int32(position*7 + 1) }
 
-// times are steps of one kind, shortest first.
+// times are steps of one kind, in order.
 type times []time.Duration
 
-func (t times) best() time.Duration   { return t[0] }
-func (t times) median() time.Duration { return t[len(t)/2] }
+func (t times) best() time.Duration { return slices.Min(t) }
 
-func sorted(t times) times {
-	slices.SortFunc(t, func(a, b time.Duration) int { return cmp.Compare(a, b) })
-	return t
+func (t times) median() time.Duration {
+	s := slices.Sorted(slices.Values(t))
+	return s[len(s)/2]
 }
 
-// repeated calls step once, which does not count, and then for a time, twice at least.
-func repeated(forNs time.Duration, step func() error) (times, error) {
-	if err := step(); err != nil {
-		return nil, err
-	}
-	var all times
-	for end := time.Now().Add(forNs); len(all) < 2 || time.Now().Before(end); {
-		begin := time.Now()
-		if err := step(); err != nil {
-			return nil, err
+// cycles calls steps in turn, once without counting and then for a time, twice at least: what makes the
+// machine slower for a while makes all of a cycle slower. It returns the times of each.
+func cycles(forNs time.Duration, steps ...func() error) ([]times, error) {
+	all := make([]times, len(steps))
+	begin := time.Now()
+	for n := 0; n < 3 || time.Since(begin) < forNs; n++ {
+		for i, step := range steps {
+			start := time.Now()
+			if err := step(); err != nil {
+				return nil, err
+			}
+			if n > 0 {
+				all[i] = append(all[i], time.Since(start))
+			}
 		}
-		all = append(all, time.Since(begin))
 	}
 	return all, nil
 }
