@@ -67,12 +67,13 @@ lint:
 
 # All tests. The conformance test of simulator and executor is among them (exec).
 unit:
-	$(GO) test ./...
+	$(GO) test -timeout 40m ./...
 
-# What runs in goroutines, under the race detector: the executor, and the workers of runs and of the search.
+# What runs in goroutines, under the race detector: the executor, and the workers of runs and of the search. The
+# threads of exec/cpu are C++: a test of its own builds that with the thread sanitizer.
 race: export CGO_ENABLED = 1
 race:
-	$(GO) test -race ./exec/...
+	$(GO) test -race -timeout 40m $$($(GO) list ./exec/... | grep -v /exec/cpu)
 	$(GO) test -race -short -run 'Workers|Shards|Resume' ./experiments/run
 	$(GO) test -race -run 'Search|Plan|Tie' ./core/chain
 
