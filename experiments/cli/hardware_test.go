@@ -46,7 +46,7 @@ func TestRunHardware(t *testing.T) {
 	}
 	text := mustRun(t, "compare", dir)
 	for _, part := range []string{"measured  sim. %", "measured (this run, on cpu), 5 points",
-		"within the measured"} {
+		"within the measured", "steps of LLM: "} {
 		if !strings.Contains(text, part) {
 			t.Errorf("no %q in\n%s", part, text)
 		}

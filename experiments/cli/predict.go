@@ -90,6 +90,7 @@ func newPredict() *cobra.Command {
 // question is one system with one number of requests in flight.
 type question struct {
 	experiment, system string // of a spec
+	mean               string // rows that step times are of, if they depend on more than the rows
 	model              chain.Model
 	n                  int
 	only               []int // one set, nil: search
@@ -130,13 +131,13 @@ func tellPrediction(ctx context.Context, questions []question, asJSON bool, stdo
 const solversMax = 4
 
 func (q question) solve(ctx context.Context, progress func(done, total int)) (prediction, error) {
-	options := chain.Options{Round: q.model.QuantumNs > 0}
+	options := chain.Options{Round: q.model.QuantumNs > 0, Coarsen: q.mean != ""}
 	if q.only != nil {
 		s, err := q.model.Solve(q.n, q.only, options)
 		if err != nil {
 			return prediction{}, judged(err)
 		}
-		return prediction{system: q.system, solutions: []*chain.Solution{s}}, nil
+		return prediction{system: q.system, mean: q.mean, solutions: []*chain.Solution{s}}, nil
 	}
 	r, err := chain.Search(ctx, q.model, q.n, q.fixed, chain.SearchOptions{
 		Options:  options,
@@ -146,7 +147,7 @@ func (q question) solve(ctx context.Context, progress func(done, total int)) (pr
 	if err != nil {
 		return prediction{}, judged(err)
 	}
-	p := prediction{system: q.system, best: r.Best, searched: true}
+	p := prediction{system: q.system, mean: q.mean, best: r.Best, searched: true}
 	for _, point := range r.Points {
 		p.solutions = append(p.solutions, point.Solution)
 	}

@@ -14,6 +14,7 @@ import (
 // prediction is the answer to one question.
 type prediction struct {
 	system    string // what a sweep has set of it
+	mean      string // rows that step times are of
 	solutions []*chain.Solution
 	best      int
 	searched  bool // all feasible sets, not one
@@ -107,6 +108,9 @@ func (p prediction) moved() bool {
 // warn says what is not exact.
 func (p prediction) warn(w io.Writer) {
 	best := p.solutions[p.best]
+	if p.mean != "" {
+		fmt.Fprintf(w, "note: N = %d: step times are those of the mean step: %s\n", best.Concurrency, p.mean)
+	}
 	if p.moved() {
 		fmt.Fprintf(w, "note: step times do not fit the quantum of %s ms and were rounded:", number(best.QuantumNs))
 		for i, r := range best.Rounding {

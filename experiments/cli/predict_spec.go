@@ -53,7 +53,7 @@ func (f *predictFlags) fromSpec(path string) ([]question, error) {
 		if err != nil {
 			return nil, err
 		}
-		q.experiment, q.system = s.Name, systemOf(p)
+		q.experiment, q.system, q.mean = s.Name, systemOf(p), p.MeanRows()
 		if !f.fix.set && !f.thresholds.set {
 			q.fixed = held(s.Points, p)
 		}

@@ -234,3 +234,27 @@ func TestPredictInterrupted(t *testing.T) {
 		t.Errorf("stdout %q, stderr %q", stdout.String(), stderr.String())
 	}
 }
+
+// TestPredictMeanStep: step times that depend on tokens are those of the mean step, which is said.
+func TestPredictMeanStep(t *testing.T) {
+	path := putFile(t, t.TempDir(), "mine.toml", `name = "mine"
+models = [
+  { name = "SLM", latency = { kind = "constant", step = "6ms" } },
+  { name = "LLM", latency = { kind = "affine", base = "27.9ms", per_fresh_ns = 1 } },
+]
+router = { algorithm = "r2r", p = 0.35 }
+policy = { kind = "delayed", thresholds = [1, 3] }
+workload = { kind = "closed", concurrency = 4, requests = 9, prompt = 8, output = 40 }
+`)
+	o := runCLI(t, "predict", path, "--fix", "1,_", "--json")
+	want := "note: N = 4: step times are those of the mean step: 2.857 fresh tokens a row at LLM, 28 tokens in KV"
+	if o.code != ExitDone || !strings.Contains(o.stderr, want) {
+		t.Fatalf("exit %d, stderr %q, want %q in it", o.code, o.stderr, want)
+	}
+	var got predictionJSON
+	decode(t, o.stdout, &got)
+	// 207.954041 tok/s at 27.9 ms, here to the nearest 50 us.
+	if got.QuantumMs != 0.05 || math.Abs(got.Best.ThroughputTokS-207.954041) > 1e-4 {
+		t.Errorf("quantum %v ms, best %v tok/s, want 0.05 and 207.954", got.QuantumMs, got.Best.ThroughputTokS)
+	}
+}
