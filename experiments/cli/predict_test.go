@@ -247,7 +247,7 @@ policy = { kind = "delayed", thresholds = [1, 3] }
 workload = { kind = "closed", concurrency = 4, requests = 9, prompt = 8, output = 40 }
 `)
 	o := runCLI(t, "predict", path, "--fix", "1,_", "--json")
-	want := "note: N = 4: step times are those of the mean step: 2.857 fresh tokens a row at LLM, 28 tokens in KV"
+	const want = "N = 4: step times are those of the mean step: 2.857 fresh tokens a row at LLM, 28 tokens in KV"
 	if o.code != ExitDone || !strings.Contains(o.stderr, want) {
 		t.Fatalf("exit %d, stderr %q, want %q in it", o.code, o.stderr, want)
 	}
