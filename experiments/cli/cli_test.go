@@ -152,7 +152,7 @@ func TestCompletion(t *testing.T) {
 func TestComplete(t *testing.T) {
 	for words, want := range map[string]string{
 		"run ":                      "toml\n:8\n",
-		"run --backend ":            "sim\n:4\n",
+		"run --backend ":            "sim\ncpu\n:4\n",
 		"run --out ":                ":16\n",
 		"run --merge ":              ":16\n",
 		"run --shard ":              ":4\n",
