@@ -164,10 +164,12 @@ class Model(nn.Module):
     def logits(self, hidden):
         return F.linear(hidden, self.model.embed_tokens.weight)
 
-    def losses(self, tokens, wanted):
-        """Cross-entropy of each place where wanted is true: that of tokens[:, 1:] given what is before it."""
-        hidden = self.hidden(tokens[:, :-1])[wanted[:, 1:]]
-        return F.cross_entropy(self.logits(hidden).float(), tokens[:, 1:][wanted[:, 1:]], reduction="none")
+    def loss(self, tokens, wanted):
+        """Sum of the cross-entropies of the places where wanted is true: those of tokens[:, 1:] given what is before
+        them."""
+        logits = self.logits(self.hidden(tokens[:, :-1])).float().flatten(0, 1)
+        losses = F.cross_entropy(logits, tokens[:, 1:].flatten(), reduction="none")
+        return (losses * wanted[:, 1:].flatten()).sum()
 
     @torch.no_grad()
     def greedy(self, prompts, most, real):

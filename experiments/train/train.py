@@ -28,6 +28,7 @@ from model import PAD, Model, Shape
 HERE = pathlib.Path(__file__).parent
 LOG_EVERY, VALIDATE_EVERY = 20, 500  # steps
 SAVE_SECONDS = 600
+DECAY = 0.25  # share of the steps, at the end, in which the learning rate falls to nothing
 
 
 def entry(name):
@@ -48,7 +49,7 @@ class Run:
 
     PLACE = ("step", "epoch", "batch", "tokens", "seconds", "losses")  # what a checkpoint has beside the weights
 
-    def __init__(self, settings, fingerprint):
+    def __init__(self, settings, fingerprint, eager=False):
         self.settings, self.fingerprint = settings, fingerprint
         self.step = self.epoch = self.batch = self.tokens = self.seconds = 0
         self.losses = []  # a token, of the steps since the last line of the log
@@ -64,6 +65,7 @@ class Run:
         self.optimiser = torch.optim.AdamW(
             [{"params": matrices, "weight_decay": 0.1}, {"params": vectors, "weight_decay": 0.0}],
             lr=settings["rate"], betas=(0.9, 0.98), eps=1e-9, fused=True)
+        self.loss = self.model.loss if eager else torch.compile(self.model.loss, dynamic=True)
         self.round()
 
     def round(self):
@@ -74,14 +76,12 @@ class Run:
 
     def rate(self):
         s = self.settings
-        if self.step < s["warmup"]:
-            return s["rate"] * (self.step + 1) / s["warmup"]
-        done = (self.step - s["warmup"]) / max(1, s["steps"] - s["warmup"])
-        return s["rate"] * (0.55 + 0.45 * math.cos(math.pi * min(1, done)))
+        left = (s["steps"] - self.step) / (DECAY * s["steps"])
+        return s["rate"] * min(1, (self.step + 1) / s["warmup"], left)
 
     def pass_over(self, tokens, wanted, share):
         """Adds the gradient of a batch's losses, times share, to the exact weights' and returns their sum."""
-        loss = self.model.losses(torch.from_numpy(tokens), torch.from_numpy(wanted)).sum()
+        loss = self.loss(torch.from_numpy(tokens), torch.from_numpy(wanted))
         (loss * share).backward()
         for p, exact in zip(self.model.parameters(), self.exact):
             exact.grad.add_(p.grad)
@@ -108,7 +108,7 @@ class Run:
                 "optimiser": self.optimiser.state_dict(), "weights": dict(zip(self.names, self.exact))}
 
     def restore(self, state):
-        if state["settings"] != self.settings:
+        if {**state["settings"], "steps": 0} != {**self.settings, "steps": 0}:  # a run may be made longer
             raise SystemExit(f"the checkpoint is of {state['settings']}, models.toml says {self.settings}")
         if state["data"] != self.fingerprint:
             raise SystemExit(f"the checkpoint is of problems {state['data']}, these are {self.fingerprint}")
@@ -200,6 +200,7 @@ def main():
     parser.add_argument("--runs", type=pathlib.Path, required=True, help="folder for checkpoints and logs")
     parser.add_argument("--minutes", type=float, default=math.inf, help="stop after so long")
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--eager", action="store_true", help="do not compile the model first, which takes minutes")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     end = time.monotonic() + 60 * options.minutes
@@ -209,7 +210,7 @@ def main():
     folder = options.runs / options.model
     folder.mkdir(parents=True, exist_ok=True)
     training, validation = (data.Problems.load(options.data / f"{split}.npz") for split in ("train", "validation"))
-    run, path = Run(entry(options.model), training.fingerprint()), folder / "checkpoint.pt"
+    run, path = Run(entry(options.model), training.fingerprint(), options.eager), folder / "checkpoint.pt"
     if path.exists():
         run.restore(torch.load(path, weights_only=True))
     train(run, training, validation, Log(folder / "log.jsonl", run.step), path,
