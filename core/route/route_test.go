@@ -113,7 +113,7 @@ func TestJudge(t *testing.T) {
 		}
 	}
 	for _, a := range []core.Algorithm{route.R2R{Threshold: tau}, route.CITER{Threshold: tau},
-		route.CoLLM{Threshold: tau}, route.RStitch{Threshold: tau}, route.Recorded{}, me, matrix} {
+		route.CoLLM{Threshold: tau}, route.RStitch{Threshold: tau}, route.Recorded{}, route.Stay{}, me, matrix} {
 		models := 2
 		if sized, ok := a.(core.Sized); ok {
 			models = sized.Models()
@@ -147,6 +147,16 @@ func TestRecorded(t *testing.T) {
 	} {
 		if next, keep := verdict(route.Recorded{}, slm, c.r); next != c.next || keep != c.keep {
 			t.Errorf("%+v: next %d, keep %v", c.r, next, keep)
+		}
+	}
+}
+
+// TestStay: whatever a pass says, the request goes on where it is.
+func TestStay(t *testing.T) {
+	for model := range 2 {
+		r := core.Result{Score: 1, Entropy: 1, Draw: 0.99, Next: uint8(1 - model)}
+		if next, keep := verdict(route.Stay{}, model, r); next != model || !keep {
+			t.Errorf("at model %d: next %d, keep %v", model, next, keep)
 		}
 	}
 }

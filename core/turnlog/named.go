@@ -11,7 +11,7 @@ import (
 
 const (
 	policyNames    = "step-sync, model-sync, eager, delayed"
-	algorithmNames = "r2r, citer, co-llm, r-stitch, me, matrix, recorded"
+	algorithmNames = "r2r, citer, co-llm, r-stitch, me, matrix, recorded, stay"
 )
 
 func describePolicy(p core.Policy) parameters {
@@ -71,6 +71,8 @@ func describeAlgorithm(a core.Algorithm) parameters {
 		return parameters{Name: "matrix", Routing: p, Commit: c}
 	case route.Recorded:
 		return parameters{Name: "recorded"}
+	case route.Stay:
+		return parameters{Name: "stay"}
 	case Custom:
 		return parameters{Type: a.Type}
 	default:
@@ -96,6 +98,8 @@ func makeAlgorithm(p *parameters) (core.Algorithm, error) {
 		return checked(route.NewMatrix(p.Routing, p.Commit))
 	case "recorded":
 		return route.Recorded{}, nil
+	case "stay":
+		return route.Stay{}, nil
 	}
 	return nil, jsonline.Wrong("name", fmt.Sprintf("%q", p.Name), "one of "+algorithmNames)
 }
