@@ -25,6 +25,7 @@ var layers = []layer{
 	{folder: "sim", own: []string{"core"}, public: []string{"gonum.org/v1/gonum"}},
 	{folder: "exec", own: []string{"core"}, tests: []string{"sim"}},
 	{folder: "exec/model/chat", own: []string{"exec/model"}, public: []string{"github.com/ardanlabs/jinja"}},
+	{folder: "exec/model/query", own: []string{"exec/model"}, public: []string{"gonum.org/v1/gonum"}},
 	{folder: "cuda", own: []string{"core", "exec"}},
 	{folder: "plots", public: []string{"gonum.org/v1/plot", "golang.org/x/image"}},
 	{folder: "experiments/cli", own: []string{"core", "sim", "exec", "plots", "cuda", "experiments"},

@@ -7,10 +7,10 @@ import (
 
 // TestByteTokenizer: every byte has its value as id, under the rune that GPT-2's bytes_to_unicode gives it.
 func TestByteTokenizer(t *testing.T) {
-	if err := checkJSON([]byte(byteTokenizer())); err != nil {
+	if err := CheckJSON([]byte(byteTokenizer())); err != nil {
 		t.Fatal(err)
 	}
-	if err := checkJSON([]byte(byteTokenizerConfig)); err != nil {
+	if err := CheckJSON([]byte(byteTokenizerConfig)); err != nil {
 		t.Fatal(err)
 	}
 	var file struct {

@@ -25,7 +25,7 @@ func parseHeader(header []byte) ([]entry, map[string]string, error) {
 	if len(header) == 0 || header[0] != '{' {
 		return nil, nil, errors.New("header does not begin with {")
 	}
-	if err := checkJSON(header); err != nil {
+	if err := CheckJSON(header); err != nil {
 		return nil, nil, fmt.Errorf("header %w", err)
 	}
 	decoder := json.NewDecoder(bytes.NewReader(header))
@@ -39,7 +39,7 @@ func parseHeader(header []byte) ([]entry, map[string]string, error) {
 		if err != nil {
 			return nil, nil, err
 		}
-		name := token.(string) // checkJSON has seen that this is an object
+		name := token.(string) // CheckJSON has seen that this is an object
 		var value json.RawMessage
 		if err := decoder.Decode(&value); err != nil {
 			return nil, nil, err

@@ -18,7 +18,7 @@ type reader struct {
 
 // readObject takes a whole JSON file apart.
 func readObject(document []byte) (*reader, error) {
-	if err := checkJSON(document); err != nil {
+	if err := CheckJSON(document); err != nil {
 		return nil, err
 	}
 	r := &reader{}

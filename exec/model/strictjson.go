@@ -12,9 +12,9 @@ import (
 // depthMax bounds how deep the objects and lists of a JSON file may be nested.
 const depthMax = 32
 
-// checkJSON refuses what readers of JSON disagree on: a key given twice, text that is not UTF-8, more than
+// CheckJSON refuses what readers of JSON disagree on: a key given twice, text that is not UTF-8, more than
 // one document. It also bounds the depth.
-func checkJSON(document []byte) error {
+func CheckJSON(document []byte) error {
 	if !utf8.Valid(document) {
 		return errors.New("text is not UTF-8")
 	}
