@@ -70,6 +70,10 @@ const (
 	diamond
 	triangle
 	triangleDown
+	triangleLeft
+	triangleRight
+	pentagon
+	star
 	plusMark
 	crossMark
 )
@@ -101,6 +105,15 @@ func (m mark) outline(p vg.Point, r vg.Length) vg.Path {
 		return corners(-1.2, -0.85, 1.2, -0.85, 0, 1.25)
 	case triangleDown:
 		return corners(-1.2, 0.85, 1.2, 0.85, 0, -1.25)
+	case triangleLeft:
+		return corners(0.85, -1.2, 0.85, 1.2, -1.25, 0)
+	case triangleRight:
+		return corners(-0.85, -1.2, -0.85, 1.2, 1.25, 0)
+	case pentagon:
+		return corners(0, 1.15, 1.09, 0.36, 0.68, -0.93, -0.68, -0.93, -1.09, 0.36)
+	case star:
+		return corners(0, 1.5, 0.35, 0.49, 1.43, 0.46, 0.57, -0.19, 0.88, -1.21, 0, -0.6, -0.88, -1.21,
+			-0.57, -0.19, -1.43, 0.46, -0.35, 0.49)
 	default:
 		return nil
 	}

@@ -243,21 +243,25 @@ func TestOtherFiguresSurvive(t *testing.T) {
 			return Timeline(TimelineData{Models: small, Launches: []Launch{launch, endless}, From: -inf, To: inf})
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			f, err := draw()
-			if err != nil {
-				t.Fatal(err)
-			}
-			svg, err := f.SVG()
-			if err != nil {
-				t.Fatal(err)
-			}
-			checkSVG(t, name, svg)
-			checkText(t, f)
-			f.raster(40) // must not panic; a coarse one is enough
-			if strings.HasSuffix(name, "empty") && !strings.Contains(string(svg), ">no data<") {
-				t.Error("an empty figure does not say so")
-			}
-		})
+		t.Run(name, func(t *testing.T) { checkSurvives(t, name, draw) })
+	}
+}
+
+// checkSurvives draws what can not be drawn; a figure of an empty case must say so.
+func checkSurvives(t *testing.T, name string, draw func() (*Figure, error)) {
+	t.Helper()
+	f, err := draw()
+	if err != nil {
+		t.Fatal(err)
+	}
+	svg, err := f.SVG()
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkSVG(t, name, svg)
+	checkText(t, f)
+	f.raster(40) // must not panic; a coarse one is enough
+	if strings.HasSuffix(name, "empty") && !strings.Contains(string(svg), ">no data<") {
+		t.Error("an empty figure does not say so")
 	}
 }

@@ -5,6 +5,7 @@
 //	Threshold        throughput against the large model's threshold, a panel per concurrency
 //	Schedules        the four-schedule timeline
 //	ThroughputSpeed  throughput against single-user speed, a line per policy
+//	Pareto           accuracy against throughput, a panel per concurrency and a line per routing
 //	Sweep            any metric against any sweep axis
 //	Timeline         launches of a trace
 //

@@ -24,6 +24,10 @@ func TestRefused(t *testing.T) {
 		_, err := ThroughputSpeed(ThroughputSpeedData{Curves: []SpeedCurve{c}})
 		return err
 	}
+	pareto := func(l ParetoLine) error {
+		_, err := Pareto(ParetoData{Panels: []ParetoPanel{{4, []ParetoLine{l}}}})
+		return err
+	}
 	timeline := func(l Launch) error {
 		_, err := Timeline(TimelineData{Models: []string{"m"}, Launches: []Launch{l}})
 		return err
@@ -43,6 +47,10 @@ func TestRefused(t *testing.T) {
 				Speed: counting(2), Throughput: counting(2)})},
 		{"speed Y", `series "eager" has 0 X and 2 Y`,
 			speed(SpeedCurve{Policy: "eager", Throughput: counting(2)})},
+		{"pareto", `pareto: N = 4: series "r2r" has 2 X and 1 Y`,
+			pareto(ParetoLine{Routing: "r2r", Throughput: counting(2), Accuracy: counting(1)})},
+		{"pareto interval", `series "r2r" has 2 Low and 0 High`, pareto(ParetoLine{Routing: "r2r",
+			Throughput: counting(2), Accuracy: counting(2), Low: counting(2)})},
 		{"launch of no model", "launch 0: model 1, want 0 to 0",
 			schedule(Schedule{Launches: []Launch{{Model: 1}}})},
 		{"launch of no request", "launch 0: request -1, want 0 to 0",

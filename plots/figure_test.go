@@ -59,7 +59,7 @@ func TestNoClock(t *testing.T) {
 func TestSizeAndResolution(t *testing.T) {
 	widths := map[string]vg.Length{
 		"threshold": TextWidth, "threshold-real": TextWidth, "timeline": TextWidth,
-		"speed": ColumnWidth, "schedules": ColumnWidth,
+		"speed": ColumnWidth, "schedules": ColumnWidth, "pareto": ColumnWidth,
 		"sweep": ColumnWidth, "sweep-gaps": ColumnWidth, "sweep-empty": ColumnWidth,
 	}
 	for name, f := range samples(t) {

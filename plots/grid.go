@@ -7,11 +7,12 @@ type grid struct {
 	panels        []panel
 	columns, rows int
 	width         vg.Length // of the figure
+	cellHeight    vg.Length // with title and tick labels
 	left, right   vg.Length // of each cell: room for its tick labels
 }
 
 const (
-	cellHeight  = 104.0 // with title and tick labels
+	cellLow     = 104.0 // height of a cell of several
 	cellTop     = 13.0
 	cellBottom  = tickGap + tickSize*capHeight + 4
 	cellRight   = 5.0
@@ -22,10 +23,7 @@ const (
 
 func newGrid(panels []panel) grid {
 	n := len(panels)
-	for i := range panels {
-		panels[i].x.whole, panels[i].y.whole = true, true
-	}
-	g := grid{panels: panels, columns: n, width: TextWidth}
+	g := grid{panels: panels, columns: n, width: TextWidth, cellHeight: cellLow}
 	if n > columnsMost {
 		rows := (n + columnsMost - 1) / columnsMost
 		g.columns = (n + rows - 1) / rows
@@ -34,8 +32,24 @@ func newGrid(panels []panel) grid {
 	if n <= 2 {
 		g.width = ColumnWidth
 	}
-	for _, p := range panels {
-		marks, _ := p.yTicks(cellHeight - cellTop - cellBottom)
+	if n == 1 {
+		g.cellHeight *= 1.5
+	}
+	return g.measured()
+}
+
+// newStack puts panels of that height, one or more, above each other at column width.
+func newStack(panels []panel, cellHeight vg.Length) grid {
+	g := grid{panels: panels, columns: 1, rows: len(panels), width: ColumnWidth, cellHeight: cellHeight}
+	return g.measured()
+}
+
+// measured adds the room for tick labels.
+func (g grid) measured() grid {
+	for i := range g.panels {
+		p := &g.panels[i]
+		p.x.whole, p.y.whole = true, true
+		marks, _ := p.yTicks(g.cellHeight - cellTop - cellBottom)
 		g.left = max(g.left, tickWidth(marks)+tickGap+5)
 		across, _ := p.x.ticks(9)
 		g.right = max(g.right, cellRight, tickWidth(across)/2)
@@ -51,10 +65,7 @@ func (g grid) freeWidth(inner vg.Length) vg.Length {
 }
 
 func (g grid) height() vg.Length {
-	if len(g.panels) == 1 {
-		return cellHeight*1.5 + gridLabel + 2*edge
-	}
-	return vg.Length(g.rows)*cellHeight + gridLabel + 2*edge
+	return vg.Length(g.rows)*g.cellHeight + gridLabel + 2*edge
 }
 
 // cell is the frame of the panel of that number, counted along the rows.

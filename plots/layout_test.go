@@ -107,7 +107,15 @@ func TestLongNames(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, f := range []*Figure{sweep, threshold, schedules} {
+		line := ParetoLine{Routing: name, Policy: name, Throughput: counting(3), Accuracy: counting(3)}
+		alone := line
+		alone.Alone = true
+		pareto, err := Pareto(ParetoData{Title: name, X: Axis{Label: name}, Note: name,
+			Panels: []ParetoPanel{{4, []ParetoLine{line, alone}}, {8, []ParetoLine{alone}}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range []*Figure{sweep, threshold, schedules, pareto} {
 			svg, err := f.SVG()
 			if err != nil {
 				t.Fatal(err)

@@ -39,7 +39,8 @@ func sampleFigures() (map[string]*Figure, error) {
 	speed, err1 := load[ThroughputSpeedData]("speed.json")
 	schedules, err2 := load[SchedulesData]("schedules.json")
 	timeline, err3 := load[TimelineData]("timeline.json")
-	if err := errors.Join(err0, err1, err2, err3); err != nil {
+	pareto, err4 := load[ParetoData]("pareto.json")
+	if err := errors.Join(err0, err1, err2, err3, err4); err != nil {
 		return nil, err
 	}
 	out := make(map[string]*Figure)
@@ -52,6 +53,7 @@ func sampleFigures() (map[string]*Figure, error) {
 	add("speed")(ThroughputSpeed(speed))
 	add("schedules")(Schedules(schedules))
 	add("timeline")(Timeline(timeline))
+	add("pareto")(Pareto(pareto))
 	add("sweep")(Sweep(sweepOfSpeed(speed)))
 	add("sweep-gaps")(Sweep(sweepWithGaps()))
 	add("sweep-empty")(Sweep(SweepData{
