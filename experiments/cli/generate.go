@@ -183,6 +183,9 @@ func (f *generateFlags) run(c *cobra.Command, args []string) (err error) {
 	if err != nil {
 		return err
 	}
+	if err := plan.Narrow(longest(prompts)); err != nil {
+		return err
+	}
 	s := session{
 		plan: plan, prompts: prompts, stdout: c.OutOrStdout(), stderr: c.ErrOrStderr(),
 		many: f.prompts.file != "", inFlight: plan.Spec.Concurrency,
@@ -221,7 +224,7 @@ func (f *generateFlags) encode(p *system.Plan, asked []prompt) ([]system.Prompt,
 	}
 	prompts := make([]system.Prompt, len(asked))
 	for i, a := range asked {
-		ids, err := e.encode(a)
+		ids, err := a.encode(e)
 		if err != nil {
 			return nil, badInput(err)
 		}
@@ -239,8 +242,20 @@ func (f *generateFlags) encode(p *system.Plan, asked []prompt) ([]system.Prompt,
 		prompts[i] = system.Prompt{
 			IDs: ids, TokensMax: min(f.tokensMax.of, room), Sampling: f.sampling.of(i), Stop: f.stop,
 		}
+		if prompts[i].Entry, err = p.Entry(ids); err != nil {
+			return nil, fmt.Errorf("%s: %w", a.where, err)
+		}
 	}
 	return prompts, nil
+}
+
+// longest is the most tokens that a prompt and its answer can have.
+func longest(prompts []system.Prompt) int {
+	most := 0
+	for _, p := range prompts {
+		most = max(most, len(p.IDs)+p.TokensMax)
+	}
+	return most
 }
 
 // session is one call of generate.

@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"tokenrouter/exec/model/chat"
-	"tokenrouter/exec/model/tokenizer"
 	"tokenrouter/experiments/system"
 )
 
@@ -112,50 +111,30 @@ func (p *prompt) parse(line []byte) error {
 	return nil
 }
 
-// encoder makes ids of prompts.
-type encoder struct {
-	tokens   *tokenizer.Tokenizer
-	template *chat.Template // nil: prompts are taken as they are
-	system   string
-	options  chat.Options
-}
-
 // encoder decides whether the models' chat template is used.
-func (f *promptFlags) encoder(p *system.Plan) (*encoder, error) {
-	e := &encoder{
-		tokens: p.Tokenizer, system: f.system, options: chat.Options{Reply: true, Variables: f.arguments.of},
+func (f *promptFlags) encoder(p *system.Plan) (*system.Encoder, error) {
+	e, err := p.Encoder(!f.noChat)
+	if err != nil {
+		return nil, badInput(err)
 	}
-	if p.Tokenizer == nil {
-		return nil, badInput(errors.New("no model has a tokenizer.json: there is nothing to turn text into ids"))
-	}
-	var err error
-	if !f.noChat {
-		e.template, err = p.Chat()
-	}
-	if errors.Is(err, chat.ErrNone) && !f.chat {
-		err = nil
-	}
-	if err == nil && e.template == nil && (f.system != "" || f.arguments.set) {
+	switch {
+	case e.Template == nil && f.chat:
+		_, err = p.Chat()
+		return nil, badInput(err)
+	case e.Template == nil && (f.system != "" || f.arguments.set):
 		return nil, misuse("--system and --template-arg: want a chat template for them, and none is used")
 	}
-	return e, badInput(err)
+	e.System, e.Variables = f.system, f.arguments.of
+	return e, nil
 }
 
-func (e *encoder) encode(p prompt) ([]int32, error) {
-	if e.template == nil {
-		if p.messages != nil {
-			return nil, fmt.Errorf("%s: messages want a chat template, and none is used", p.where)
-		}
-		return e.tokens.Encode(p.text, tokenizer.Options{AddSpecial: true}), nil
+// encode makes ids of a prompt.
+func (p *prompt) encode(e *system.Encoder) (ids []int32, err error) {
+	if p.messages != nil {
+		ids, err = e.Messages(p.messages)
+	} else {
+		ids, err = e.Text(p.text)
 	}
-	messages := p.messages
-	if messages == nil {
-		messages = []chat.Message{{Role: "user", Content: p.text}}
-	}
-	if e.system != "" && messages[0].Role != "system" {
-		messages = append([]chat.Message{{Role: "system", Content: e.system}}, messages...)
-	}
-	ids, err := e.template.Encode(e.tokens, messages, e.options)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", p.where, err)
 	}

@@ -52,17 +52,17 @@ type SystemModel struct {
 
 // Router says who makes which token.
 type Router struct {
-	// Algorithm is r2r, citer, collm, rstitch, me, small (the first model alone) or large (the last alone);
-	// empty: that of the router folder.
+	// Algorithm is r2r, citer, collm, rstitch, me, query (each request as a whole, by its prompt), small (the
+	// first model alone) or large (the last alone); empty: that of the router folder.
 	Algorithm    string
 	Threshold    float64
 	HasThreshold bool      // otherwise the router folder's counts
-	Dir          string    // router folder of r2r, citer and collm
+	Dir          string    // router folder of r2r, citer, collm and query
 	Weights      []float64 // me: one a model; nil: all the same
 }
 
 // SystemAlgorithms are the values of Router.Algorithm.
-var SystemAlgorithms = []string{"r2r", "citer", "collm", "rstitch", "me", "small", "large"}
+var SystemAlgorithms = []string{"r2r", "citer", "collm", "rstitch", "me", "query", "small", "large"}
 
 // NewSystem is a system with the defaults of a file that gives nothing but models.
 func NewSystem(models ...SystemModel) *System {
@@ -129,7 +129,7 @@ func (s *System) routerFaults(wrong func(key, format string, args ...any)) {
 			wrong("router.algorithm", "want one of %s", strings.Join(SystemAlgorithms, ", "))
 			return
 		}
-	case "r2r", "citer", "collm":
+	case "r2r", "citer", "collm", "query":
 	case "rstitch":
 		network = false
 		if !r.HasThreshold {

@@ -190,7 +190,7 @@ func TestFaults(t *testing.T) {
 		{"one", []SystemModel{small}, Router{Algorithm: "small"}, nil},
 		{"router decides", []SystemModel{small, large}, Router{Dir: dir}, nil},
 		{"no algorithm", []SystemModel{small, large}, Router{},
-			[]Fault{{"router.algorithm", "want one of r2r, citer, collm, rstitch, me, small, large"}}},
+			[]Fault{{"router.algorithm", "want one of r2r, citer, collm, rstitch, me, query, small, large"}}},
 		{"three of a pair", []SystemModel{small, large, third}, Router{Algorithm: "r2r", Dir: dir},
 			[]Fault{{"router.algorithm", "want 2 models for it, the small and the large one, not 3"}}},
 		{"three", []SystemModel{small, large, third}, Router{Algorithm: "me", Weights: []float64{5, 3, 2}}, nil},

@@ -30,10 +30,11 @@ var SystemKeys = []Key{
 	{"device.shared", "boolean", "models without processors and threads",
 		"all models run on all processors; default false: each on its part, where there is one for each"},
 
-	{"router.algorithm", "r2r | citer | collm | rstitch | me | small | large", "any router",
-		"default: that of router.dir; small: the first model alone; large: the last"},
-	{"router.threshold", "number", "r2r, citer, collm and rstitch", "default: that of router.dir"},
-	{"router.dir", "folder", "r2r, citer and collm", "a router folder"},
+	{"router.algorithm", "r2r | citer | collm | rstitch | me | query | small | large", "any router",
+		"default: that of router.dir; query: requests as a whole; small: the first model alone; large: the last"},
+	{"router.threshold", "number", "r2r, citer, collm, rstitch and query",
+		"default: that of router.dir; query: 0.5, the score from which a request goes to the large model"},
+	{"router.dir", "folder", "r2r, citer, collm and query", "a router folder; query: a router of prompts"},
 	{"router.weights", "numbers", "me", "weight of each model; default all the same"},
 
 	{"policy.kind", "step-sync | model-sync | eager | delayed", "any system",

@@ -18,6 +18,10 @@ type Prompt struct {
 	Sampling  exec.Sampling
 	Stop      []string
 	Piece     func(answer.Piece) // as answer.Config.Piece
+	// Entry is the model that makes the first token, unless the algorithm draws it; with routing by request
+	// (Plan.Entry) it makes them all.
+	Entry   int
+	Arrival core.Time // as exec.Request.Arrival
 }
 
 // Answered is what a Prompt gave. Its zero value stands for one that was never submitted.
@@ -80,10 +84,14 @@ func (b *batch) submit() error {
 	if err != nil {
 		return fmt.Errorf("prompt %d: %w", i+1, err)
 	}
-	err = b.s.Loop.Submit(&exec.Request{
+	r := &exec.Request{
 		ID: uint64(i), Prompt: p.IDs, TokensMax: int32(p.TokensMax), Sampling: &p.Sampling, Sink: a,
-		Draw: b.entryDraw(i),
-	})
+		Draw: b.entryDraw(i), Entry: p.Entry, Arrival: p.Arrival,
+	}
+	if b.s.scorer != nil {
+		r.Models = 1 << p.Entry
+	}
+	err = b.s.Loop.Submit(r)
 	if err == nil {
 		b.answers[i].Answer = a
 	}

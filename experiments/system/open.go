@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"slices"
 
 	"tokenrouter/core"
@@ -17,6 +18,8 @@ type Run struct {
 	Seed    uint64 // of all draws of requests without a seed of their own
 	Observe func(node int, now core.Time, in []core.Event, out *core.Actions)
 	Failed  func(error) // is told of device errors, from the loop's goroutine
+	// Device, if set, is given the device of each model and returns what takes its place.
+	Device func(model int, d exec.Device) exec.Device
 	// Progress, if set, is told how many bytes of all models' weights are in place.
 	Progress func(done, total int64)
 }
@@ -65,17 +68,35 @@ func (p *Plan) Open(ctx context.Context, r Run) (s *System, err error) {
 		}
 		done += 2 * m.config.Parameters()
 		s.Models = append(s.Models, loaded)
-		s.Devices = append(s.Devices, native.NewExecutor(loaded, native.Execution{
-			Seed: r.Seed, EOS: p.eos(i), Keyed: p.keyed,
-		}))
 	}
 	if err := p.Close(); err != nil { // what the devices have copied need not stay mapped
 		return s, err
 	}
+	debug.FreeOSMemory() // nor what it took to read the folders stay on the heap
+	return s, s.start(p.Core, r)
+}
+
+// Again is the same loaded models under a new loop. c is its scheduling: as the Plan's Core, with no more
+// slots, live requests, rows, pages and tokens than that has. Loops run one after another; s must outlive the
+// new System, whose Close does nothing.
+func (s *System) Again(c core.Config, r Run) (*System, error) {
+	again := &System{Plan: s.Plan, Models: s.Models, seed: r.Seed}
+	return again, again.start(c, r)
+}
+
+// start makes the devices and the loop.
+func (s *System) start(c core.Config, r Run) (err error) {
+	for i, m := range s.Models {
+		var d exec.Device = native.NewExecutor(m, native.Execution{Seed: r.Seed, EOS: s.eos(i), Keyed: s.keyed})
+		if r.Device != nil {
+			d = r.Device(i, d)
+		}
+		s.Devices = append(s.Devices, d)
+	}
 	s.Loop, err = exec.New(exec.Config{
-		Core: p.Core, Devices: s.Devices, Vocab: p.samplable, Observe: r.Observe, Failed: r.Failed,
+		Core: c, Devices: s.Devices, Vocab: s.samplable, Observe: r.Observe, Failed: r.Failed,
 	})
-	return s, err
+	return err
 }
 
 // device opens the device of model i, or returns the one that all share.

@@ -28,6 +28,7 @@ type Plan struct {
 	backend native.Backend
 	models  []*opened
 	network *router.Router // nil: the algorithm has none
+	scorer  Scorer         // nil: requests are not routed as a whole
 	budget  int64          // bytes
 
 	samplable int  // ids below it may be sampled
@@ -51,6 +52,8 @@ type Choice struct {
 	// Algorithm, if not nil, takes the place of Spec.Router: verdicts come from draws that are keyed by
 	// request and position (native.Execution.Keyed), as in the simulator, and no router is read.
 	Algorithm core.Algorithm
+	// Scorer, if not nil, takes the place of the router folder of the algorithm query.
+	Scorer Scorer
 }
 
 // Prepare opens the folders of s, which has no Faults, and plans memory. Its errors are about what was given,
@@ -64,7 +67,7 @@ func Prepare(s *spec.System, c Choice) (p *Plan, err error) {
 		}
 	}()
 	if c.Algorithm == nil {
-		if p.network, err = openRouter(&p.Spec.Router); err != nil {
+		if err = p.openRouter(c.Scorer); err != nil {
 			return p, err
 		}
 	}
@@ -181,7 +184,7 @@ func (p *Plan) configure(algorithm core.Algorithm) error {
 		ContextMax: s.ContextMax, PageTokens: s.PageTokens, TokenBudget: s.Budget,
 	}
 	if algorithm == nil {
-		p.Core.Algorithm, err = routing(&s.Router, len(p.models))
+		p.Core.Algorithm, err = p.Rule(s.Router)
 	}
 	for _, m := range p.models {
 		p.Core.Models = append(p.Core.Models, core.Model{Name: m.spec.Name, RowsMax: m.spec.RowsMax})

@@ -10,12 +10,22 @@ import (
 	"tokenrouter/experiments/spec"
 )
 
-// openRouter reads the router folder, if there is one, and completes r with what it says: the algorithm and
-// the threshold. It returns nil where the algorithm has no network.
-func openRouter(r *spec.Router) (*router.Router, error) {
-	if r.Dir == "" {
-		return nil, nil
+// openRouter reads the router folder, if there is one, and completes the description with what it says: the
+// algorithm and the threshold. scorer, if not nil, stands for the folder of the algorithm query.
+func (p *Plan) openRouter(scorer Scorer) (err error) {
+	r := &p.Spec.Router
+	switch {
+	case r.Algorithm == "query":
+		return p.openQuery(r, scorer)
+	case r.Dir == "":
+		return nil
 	}
+	p.network, err = openNetwork(r)
+	return err
+}
+
+// openNetwork reads the folder of a router network.
+func openNetwork(r *spec.Router) (*router.Router, error) {
 	network, err := router.Open(r.Dir)
 	if err != nil {
 		return nil, err
@@ -35,8 +45,9 @@ func openRouter(r *spec.Router) (*router.Router, error) {
 	return network, nil
 }
 
-// routing makes the routing rule of a completed r; nil for one model alone.
-func routing(r *spec.Router, models int) (core.Algorithm, error) {
+// Rule is the routing rule of r, which is complete: an algorithm of the plan's kind, with a threshold or
+// weights of its own; nil for one model alone.
+func (p *Plan) Rule(r spec.Router) (core.Algorithm, error) {
 	switch r.Algorithm {
 	case "r2r":
 		return route.R2R{Threshold: r.Threshold}, nil
@@ -49,9 +60,11 @@ func routing(r *spec.Router, models int) (core.Algorithm, error) {
 	case "me":
 		weights := r.Weights
 		if weights == nil {
-			weights = slices.Repeat([]float64{1}, models)
+			weights = slices.Repeat([]float64{1}, len(p.models))
 		}
 		return route.NewME(weights)
+	case "query":
+		return route.Stay{}, nil
 	case "small", "large":
 		return nil, nil
 	default:

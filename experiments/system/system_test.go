@@ -245,11 +245,17 @@ func answers(
 	t testing.TB, s *spec.System, backend native.Backend, prompts []Prompt, inFlight int,
 ) []Answered {
 	t.Helper()
-	p, err := Prepare(s, Choice{Backend: backend})
+	p, err := Prepare(s, Choice{Backend: backend, Scorer: byLength{}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer p.Close()
+	prompts = slices.Clone(prompts)
+	for i := range prompts {
+		if prompts[i].Entry, err = p.Entry(prompts[i].IDs); err != nil {
+			t.Fatal(err)
+		}
+	}
 	progress := int64(0)
 	y, err := p.Open(t.Context(), Run{
 		Failed: func(err error) { t.Error(err) },

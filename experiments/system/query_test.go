@@ -1,0 +1,103 @@
+package system
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"tokenrouter/exec/cpu"
+	"tokenrouter/exec/native/nativetest"
+	"tokenrouter/experiments/spec"
+)
+
+// byLength is a router of prompts: those of promptsOf, which are 5, 8, 11, ... tokens long, score 0, 0.2,
+// 0.4, ...
+type byLength struct{}
+
+func (byLength) Score(ids []int32) (float64, error)                 { return float64(len(ids)-5) / 15, nil }
+func (byLength) Threshold(_ string, share float64) (float64, error) { return 1 - share, nil }
+
+// texts are the tokens of answers.
+func texts(all []Answered) []string {
+	var out []string
+	for _, a := range all {
+		var b strings.Builder
+		for _, t := range a.Tokens {
+			fmt.Fprint(&b, t.Token, " ")
+		}
+		out = append(out, b.String())
+	}
+	return out
+}
+
+// TestQuery: requests from the threshold on are answered by the large model alone, the others by the small
+// one alone, token by token; at thresholds beyond all scores, all are.
+func TestQuery(t *testing.T) {
+	prompts := promptsOf(6, 12, 0)
+	run := func(algorithm string, threshold float64) []Answered {
+		s := pair(t, algorithm)
+		s.Router.Threshold, s.Router.HasThreshold = threshold, algorithm == "query"
+		return answers(t, s, cpu.Backend(), prompts, 4)
+	}
+	small, large := texts(run("small", 0)), texts(run("large", 0))
+	for _, c := range []struct {
+		threshold float64
+		large     int // the last so many prompts
+	}{{2, 0}, {0.8, 2}, {0.81, 1}, {0, 6}} {
+		got := run("query", c.threshold)
+		for i, text := range texts(got) {
+			want, model := small[i], int32(0)
+			if i >= len(prompts)-c.large {
+				want, model = large[i], 1
+			}
+			if text != want || got[i].Tokens[0].Model != model || got[i].Leave.Dropped != 0 {
+				t.Errorf("at %v, prompt %d: %s by model %d, %d dropped; want %s by %d", c.threshold, i, text,
+					got[i].Tokens[0].Model, got[i].Leave.Dropped, want, model)
+			}
+		}
+	}
+}
+
+// TestAgain: another loop over the same loaded models gives the same answers, with fewer live requests and
+// another rule too.
+func TestAgain(t *testing.T) {
+	s, prompts := pair(t, "rstitch"), promptsOf(5, 12, 0)
+	p, err := Prepare(s, Choice{Backend: nativetest.Fake()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, err := p.Open(t.Context(), Run{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer first.Close()
+	for _, c := range []struct {
+		name   string
+		router spec.Router
+		like   string
+	}{
+		{"never", spec.Router{Algorithm: "rstitch", Threshold: 1}, "small"},
+		{"always", spec.Router{Algorithm: "rstitch", Threshold: -1}, "large"},
+	} {
+		config := p.Core
+		if config.Algorithm, err = p.Rule(c.router); err != nil {
+			t.Fatal(err)
+		}
+		config.LiveMax = 2
+		y, err := first.Again(config, Run{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := y.Answers(t.Context(), prompts, 4, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		y.Close()
+		want := texts(answers(t, pair(t, c.like), nativetest.Fake(), prompts, 1))
+		for i, text := range texts(got) {
+			if text != want[i] {
+				t.Errorf("%s, prompt %d: %s, want %s", c.name, i, text, want[i])
+			}
+		}
+	}
+}
