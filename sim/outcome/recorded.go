@@ -21,6 +21,10 @@ const (
 	// thresholds perhaps. Every signal that the trace's header names for a model must have been
 	// recorded where that model runs. EOS is the recorded signal, or else the last position of
 	// a request that ended with one.
+	//
+	// A token that is not the recorded one leads astray: what the models would have said after it was not
+	// recorded, and what they said after the recorded one is played in its place. Strayed counts that; who
+	// gets past the recorded length ends there. Traces without paths can not tell.
 	Signals
 )
 
@@ -36,14 +40,19 @@ type Recorded struct {
 	records []record
 	free    []int32
 	byID    map[uint64]int32
+	cut     bool
+	strayed Strayed
+	answers Answers
 	err     error
 }
 
 // record is a request between Next and Leave.
 type record struct {
 	trace.Request
-	at       int32 // Paths: bytes of Path played
-	kept     int32 // Paths: tokens kept so far
+	at       int32 // bytes of Path played
+	kept     int32 // tokens kept so far
+	last     int32 // Signals: the model that made the last pass; -1: none
+	strayed  bool
 	inFlight bool
 }
 
@@ -65,7 +74,9 @@ func NewRecorded(from *trace.Reader, play Play) (*Recorded, error) {
 	return r, nil
 }
 
-// Next implements workload.Source. Its limit on output tokens is the recorded length.
+// Next implements workload.Source. Its limit on output tokens is the recorded length, and of an answer that
+// ended with an end of sequence the recorded limit. A file that is cut off ends with its last whole request.
+// The file is closed after the last.
 func (r *Recorded) Next() (q workload.Request, ok bool) {
 	if r.err != nil {
 		return q, false
@@ -74,9 +85,11 @@ func (r *Recorded) Next() (q workload.Request, ok bool) {
 	rec := &r.records[i]
 	if err := r.from.Read(&rec.Request); err != nil {
 		r.free = append(r.free, i)
-		if !errors.Is(err, io.EOF) {
-			r.err = err
+		r.cut = errors.Is(err, trace.ErrCut)
+		if err == io.EOF || r.cut {
+			err = nil
 		}
+		r.err = errors.Join(err, r.from.Close())
 		return q, false
 	}
 	if missing := r.missing(rec); missing != "" {
@@ -84,13 +97,14 @@ func (r *Recorded) Next() (q workload.Request, ok bool) {
 			missing)
 		return q, false
 	}
-	rec.at, rec.kept, rec.inFlight = 0, 0, true
+	rec.at, rec.kept, rec.last, rec.strayed, rec.inFlight = 0, 0, -1, false, true
 	r.byID[rec.ID] = i
 	q = workload.Request{
 		ID: rec.ID, ArrivalNs: rec.ArrivalNs, PromptTokens: rec.PromptTokens, MaxTokens: rec.OutputTokens,
 	}
 	if rec.End == trace.EndOfSequence {
 		q.OutputTokens = rec.OutputTokens
+		q.MaxTokens = max(rec.TokensMax, rec.OutputTokens)
 	}
 	return q, true
 }
@@ -134,6 +148,7 @@ func (r *Recorded) Leave(id uint64) {
 	}
 	delete(r.byID, id)
 	r.records[i].inFlight = false
+	r.left(&r.records[i])
 	r.free = append(r.free, i)
 }
 
@@ -217,8 +232,14 @@ func (r *Recorded) pass(rec *record, model int, position int32, result *core.Res
 // signal plays what the model gave at the position.
 func (r *Recorded) signal(rec *record, model int, position int32, result *core.Result) {
 	want := r.signals[model]
+	r.follow(rec, model, position)
 	if position >= rec.OutputTokens {
-		r.fail(rec, model, position, "a pass", "a position below %d, the recorded length", rec.OutputTokens)
+		if !rec.strayed {
+			r.fail(rec, model, position, "a pass", "a position below %d, the recorded length", rec.OutputTokens)
+			return
+		}
+		r.strayed.Past++
+		result.EOS = true
 		return
 	}
 	if want != 0 {
@@ -227,7 +248,8 @@ func (r *Recorded) signal(rec *record, model int, position int32, result *core.R
 			got = results[position]
 		}
 		if missing := want &^ got.Has; missing != 0 {
-			r.fail(rec, model, position, "no "+missing.String(), "a recorded value")
+			r.fail(rec, model, position, "no "+missing.String(), "a recorded value: it did not run there when"+
+				" the trace was recorded")
 			return
 		}
 		*result = got.Result

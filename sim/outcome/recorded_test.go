@@ -215,11 +215,13 @@ func TestNothingIsMadeUp(t *testing.T) {
 		{"a model that was never run", outcome.Signals,
 			`{"id":7,"prompt_tokens":2,"output_tokens":2,"results":[{"score":[0.1,0.9]},null]}`,
 			route.R2R{Threshold: 0.5},
-			"trace run.jsonl:2: request 7, model 1, position 1: no token, want a recorded value"},
+			"trace run.jsonl:2: request 7, model 1, position 1: no token, want a recorded value: it did" +
+				" not run there when the trace was recorded"},
 		{"a position where it was not run", outcome.Signals,
 			`{"id":7,"prompt_tokens":2,"output_tokens":3,"results":[{"score":[0.1,null,0.1]},{"token":[null,5,6]}]}`,
 			route.R2R{Threshold: 0.5},
-			"trace run.jsonl:2: request 7, model 0, position 1: no score, want a recorded value"},
+			"trace run.jsonl:2: request 7, model 0, position 1: no score, want a recorded value: it did" +
+				" not run there when the trace was recorded"},
 		{"another path", outcome.Paths, `{"id":7,"prompt_tokens":2,"path":"010"}`,
 			route.R2R{Threshold: 0.5},
 			"trace run.jsonl:2: request 7, model 0, position 1: a pass, want as recorded model 1," +

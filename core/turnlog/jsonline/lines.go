@@ -18,12 +18,18 @@ type Lines struct {
 	name    string
 	scanner *bufio.Scanner
 	line    int
+	ended   bool // the last line has its end
 }
 
 // NewLines reads from r; name is the file's name in errors.
 func NewLines(name string, r io.Reader) *Lines {
 	l := &Lines{name: name, scanner: bufio.NewScanner(r)}
 	l.scanner.Buffer(make([]byte, 0, 1<<16), lineBytesMax)
+	l.scanner.Split(func(text []byte, atEOF bool) (advance int, line []byte, err error) {
+		advance, line, err = bufio.ScanLines(text, atEOF)
+		l.ended = advance > len(line)
+		return advance, line, err
+	})
 	return l
 }
 
@@ -48,6 +54,10 @@ func (l *Lines) Name() string { return l.name }
 
 // Line is the number of the line that Next returned last, from 1.
 func (l *Lines) Line() int { return l.line }
+
+// Ended reports whether the line that Next returned last has an end: that of a file whose writing was
+// interrupted has none.
+func (l *Lines) Ended() bool { return l.ended }
 
 // Wrap says in which file and line err came up.
 func (l *Lines) Wrap(err error) error { return fmt.Errorf("%s:%d: %w", l.name, l.line, err) }

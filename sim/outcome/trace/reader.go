@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +11,10 @@ import (
 
 	"tokenrouter/core/turnlog/jsonline"
 )
+
+// ErrCut is wrapped by the error for a file that ends within a line: its writing was interrupted. All
+// requests before are whole.
+var ErrCut = errors.New("the file is cut off here")
 
 // Reader reads a trace as a stream.
 type Reader struct {
@@ -93,11 +98,18 @@ func (t *Reader) Read(r *Request) error {
 	if err == io.EOF {
 		return err
 	}
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return fmt.Errorf("trace %w: %w", err, ErrCut) // of a packed file
+	}
 	if err != nil {
 		return fmt.Errorf("trace %w", err)
 	}
 	if err := t.parse(r, jsonline.NewCursor(line)); err != nil {
-		return fmt.Errorf("trace %w", t.lines.Wrap(err))
+		err = t.lines.Wrap(err)
+		if !t.lines.Ended() && !json.Valid(line) {
+			err = fmt.Errorf("%w: %w", err, ErrCut)
+		}
+		return fmt.Errorf("trace %w", err)
 	}
 	r.Line = t.lines.Line()
 	return nil
@@ -124,7 +136,7 @@ func (h *Header) read(c *jsonline.Cursor) error {
 				return err
 			})
 		default:
-			err = jsonline.Unknown("format", "version", "models", "signals")
+			err = h.Pair.read(key, c)
 		}
 		return err
 	})
@@ -173,15 +185,22 @@ func (t *Reader) parse(r *Request, c *jsonline.Cursor) error {
 			r.PromptTokens, err = jsonline.Integer[int32](c, 1, math.MaxInt32)
 		case "output_tokens":
 			r.OutputTokens, err = jsonline.Integer[int32](c, 1, math.MaxInt32)
+		case "tokens_max":
+			r.TokensMax, err = jsonline.Integer[int32](c, 1, math.MaxInt32)
 		case "end":
 			r.End, err = readEnd(c)
+		case "right":
+			var right bool
+			right, err = c.Bool()
+			r.Verdict = VerdictOf(right)
 		case "path":
 			r.Path, err = readPath(c)
 		case "results":
 			hasResults = true
 			err = c.Array(func(m int) error { return t.readModel(r, c, m) })
 		default:
-			err = jsonline.Unknown("id", "arrival_ms", "prompt_tokens", "output_tokens", "end", "path", "results")
+			err = jsonline.Unknown("id", "arrival_ms", "prompt_tokens", "output_tokens", "tokens_max", "end",
+				"right", "path", "results")
 		}
 		return err
 	})

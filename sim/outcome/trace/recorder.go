@@ -3,6 +3,7 @@ package trace
 import (
 	"cmp"
 	"errors"
+	"slices"
 
 	"tokenrouter/core"
 )
@@ -12,15 +13,22 @@ import (
 //
 // It writes the requests that finished, in order of submission, with their paths and with the
 // signals that the Writer's header names. Others are counted in Skipped: what they would have
-// given is not known. It holds the requests in flight, and those that wait for an older one.
+// given is not known. Requests without a planned arrival get none: equal decisions are equal bytes.
+//
+// It holds the requests in flight, and those that wait for an older one: of these no more than
+// heldMax tokens. An older request that would have more wait is skipped.
 type Recorder struct {
 	w        *Writer
 	live     map[uint64]*recording
 	order    []*recording // by submission; written and skipped ones leave at the front
 	launched [core.ModelsMax][]passRow
+	held     int64 // tokens of requests that have left and are not written
 	skipped  uint64
 	err      error
 }
+
+// heldMax is about 200 MB of two models' results.
+const heldMax = 1 << 20
 
 type recording struct {
 	Request
@@ -54,7 +62,8 @@ func NewRecorder(w *Writer) *Recorder {
 //
 // A token is kept if it is committed, in the turn of its completion or, behind a barrier, in a
 // later one; it was dropped if the request runs again or leaves before that.
-func (r *Recorder) Turn(_ int, now core.Time, in []core.Event, out *core.Actions) {
+func (r *Recorder) Turn(_ int, _ core.Time, in []core.Event, out *core.Actions) {
+	r.write() // not in the turn in which a request leaves: its answer is judged after that
 	for i := range in {
 		if in[i].Kind == core.BatchDone {
 			r.batchDone(&in[i])
@@ -72,13 +81,22 @@ func (r *Recorder) Turn(_ int, now core.Time, in []core.Event, out *core.Actions
 	}
 	for i := range in {
 		if in[i].Kind == core.Submitted && !rejected(in[i].Submission.ID, out) {
-			r.submitted(now, in[i].Submission)
+			r.submitted(in[i].Submission)
 		}
 	}
 	for i := range out.Launches {
 		r.launch(&out.Launches[i])
 	}
-	r.write()
+}
+
+// Judged notes whether the answer of a request is right. Its time is from when the request leaves to the next
+// Turn, or before.
+func (r *Recorder) Judged(id uint64, right bool) {
+	for _, rec := range r.order {
+		if rec.ID == id {
+			rec.Verdict = VerdictOf(right)
+		}
+	}
 }
 
 func rejected(id uint64, out *core.Actions) bool {
@@ -90,12 +108,10 @@ func rejected(id uint64, out *core.Actions) bool {
 	return false
 }
 
-func (r *Recorder) submitted(now core.Time, s *core.Submission) {
-	arrival := s.Arrival
-	if arrival < 0 {
-		arrival = now // a closed loop: it arrives when it is submitted
-	}
-	rec := &recording{Request: Request{ID: s.ID, ArrivalNs: arrival, PromptTokens: s.PromptTokens}}
+func (r *Recorder) submitted(s *core.Submission) {
+	rec := &recording{Request: Request{
+		ID: s.ID, ArrivalNs: max(s.Arrival, 0), PromptTokens: s.PromptTokens, TokensMax: s.TokensMax,
+	}}
 	for _, signals := range r.w.header.Signals {
 		if signals != 0 {
 			rec.Results = make([][]Result, len(r.w.header.Models))
@@ -153,6 +169,7 @@ func (r *Recorder) leave(l *core.Leave) {
 	delete(r.live, l.ID)
 	rec.resolve(false)
 	rec.gone = true
+	r.held += int64(l.Tokens)
 	rec.skip = l.Outcome != core.Finished || l.Tokens < 1
 	rec.End = Length
 	if l.Reason == core.EndOfSequence {
@@ -183,9 +200,15 @@ func trimmed(path []byte) []byte {
 // write writes the requests that have left, up to the first that has not.
 func (r *Recorder) write() {
 	n := 0
-	for n < len(r.order) && r.order[n].gone {
+	for n < len(r.order) && (r.order[n].gone || r.held > heldMax) {
 		rec := r.order[n]
 		n++
+		if !rec.gone {
+			rec.gone, rec.skip = true, true
+			delete(r.live, rec.ID)
+		} else {
+			r.held -= int64(rec.OutputTokens)
+		}
 		if rec.skip {
 			r.skipped++
 		} else if err := r.w.Write(&rec.Request); err != nil {
@@ -193,9 +216,7 @@ func (r *Recorder) write() {
 			r.skipped++
 		}
 	}
-	if n > 0 {
-		r.order = append(r.order[:0], r.order[n:]...)
-	}
+	r.order = slices.Delete(r.order, 0, n)
 }
 
 // Skipped counts the requests that left without a trace.

@@ -62,6 +62,7 @@ func (s Signals) String() string { return strings.Join(s.Names(), ", ") }
 type Header struct {
 	Models  []string
 	Signals []Signals // a model each: what its passes left
+	Pair    Pair
 }
 
 func (h *Header) check() error {
@@ -75,6 +76,9 @@ func (h *Header) check() error {
 		if s >= signalsEnd {
 			return wrong(fmt.Sprintf("signals[%d]", m), uint8(s), "known signals")
 		}
+	}
+	if n := len(h.Pair.Weights); n != 0 && n != len(h.Models) {
+		return wrong("weights", fmt.Sprintf("%d hashes", n), "one for each of %d models", len(h.Models))
 	}
 	return nil
 }
@@ -98,6 +102,23 @@ var endNames = [...]string{"", "eos", "length"}
 // String is the name in the file.
 func (e End) String() string { return endNames[e] }
 
+// Verdict says whether an answer was right.
+type Verdict uint8
+
+// An answer that nobody has judged has the Verdict 0.
+const (
+	Right Verdict = iota + 1
+	Wrong
+)
+
+// VerdictOf is Right or Wrong.
+func VerdictOf(right bool) Verdict {
+	if right {
+		return Right
+	}
+	return Wrong
+}
+
 // Result is what one pass left.
 type Result struct {
 	core.Result
@@ -110,7 +131,9 @@ type Request struct {
 	ArrivalNs    int64
 	PromptTokens int32
 	OutputTokens int32
+	TokensMax    int32 // the most that the answer could have; 0: not recorded
 	End          End
+	Verdict      Verdict
 	Path         string     // "": not recorded
 	Results      [][]Result // [model][position]; nil: not recorded; a nil model: never run
 
@@ -127,6 +150,8 @@ func (r *Request) check(h *Header) error {
 		return wrong("arrival_ms", milliseconds(r.ArrivalNs), "0 to %s", milliseconds(ArrivalNsMax))
 	case r.End != EndOfSequence && r.End != Length:
 		return wrong("end", uint8(r.End), "eos or length")
+	case r.Verdict > Wrong:
+		return wrong("right", uint8(r.Verdict), "true or false")
 	case r.Path == "" && r.Results == nil:
 		return wrong("", "neither path nor results", "at least one of them")
 	}
@@ -144,6 +169,9 @@ func (r *Request) check(h *Header) error {
 	}
 	if r.OutputTokens < 1 {
 		return wrong("output_tokens", r.OutputTokens, "at least 1")
+	}
+	if r.TokensMax != 0 && r.TokensMax < r.OutputTokens {
+		return wrong("tokens_max", r.TokensMax, "at least %d, the tokens of the answer", r.OutputTokens)
 	}
 	return r.checkResults(h)
 }

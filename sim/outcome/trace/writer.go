@@ -57,7 +57,8 @@ func NewWriter(w io.Writer, h Header) (*Writer, error) {
 		}
 		line = append(line, ']')
 	}
-	return t, t.put(append(line, "]}\n"...))
+	line = h.Pair.append(append(line, ']'))
+	return t, t.put(append(line, "}\n"...))
 }
 
 // Write adds a request. It refuses one that a Reader would refuse, an id or arrival that falls
@@ -78,7 +79,13 @@ func (t *Writer) Write(r *Request) error {
 	}
 	line = strconv.AppendInt(append(line, `,"prompt_tokens":`...), int64(r.PromptTokens), 10)
 	line = strconv.AppendInt(append(line, `,"output_tokens":`...), int64(r.OutputTokens), 10)
+	if r.TokensMax != 0 {
+		line = strconv.AppendInt(append(line, `,"tokens_max":`...), int64(r.TokensMax), 10)
+	}
 	line = jsonline.AppendString(append(line, `,"end":`...), r.End.String())
+	if r.Verdict != 0 {
+		line = strconv.AppendBool(append(line, `,"right":`...), r.Verdict == Right)
+	}
 	if r.Path != "" {
 		line = jsonline.AppendString(append(line, `,"path":`...), r.Path)
 	}
