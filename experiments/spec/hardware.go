@@ -10,8 +10,10 @@ import (
 
 // Hardware says that a spec's points are run by real models on this machine.
 type Hardware struct {
-	System  *System // the models, their processors and memory; its router and scheduling do not count
-	Backend string  // cpu, cuda or http
+	// System is the models, their processors and memory; its router and scheduling do not count. It is nil
+	// where each point has its own (Point.System).
+	System  *System
+	Backend string // cpu, cuda or http
 	// Calibrate says that step times are measured before the first point; until then, points have models
 	// without a latency (Spec.Calibrated). Otherwise they are given.
 	Calibrate bool
@@ -29,7 +31,7 @@ func (l *loader) hardware(top *section, calibration string) {
 		return
 	}
 	h := &Hardware{Backend: s.word("backend", "cpu", "cpu", "cuda", "http")}
-	h.System = l.systemFile(s)
+	h.System = l.systemFile(s, "file")
 	h.Calibrate = s.boolean("calibrate", false)
 	if path, _ := l.file(s, "calibration"); path != "" {
 		calibration = path
@@ -50,23 +52,23 @@ func (l *loader) hardware(top *section, calibration string) {
 	case calibration != "":
 		l.takeModels(s, calibration)
 	case h.Calibrate:
-		l.root = l.root.with([]string{"models"}, nameModels(s.at, h.System))
+		l.root = l.root.with([]string{"models"}, nameModels(s.at, h.System.Models))
 	}
 	top.keys = l.root.value.(table)
 }
 
 // toCalibrate reports whether the step times are yet to be measured.
 func (l *loader) toCalibrate() bool {
-	return l.spec.Hardware != nil && l.spec.Hardware.Calibrate && l.calibration == ""
+	return l.spec.Hardware != nil && l.spec.Hardware.Calibrate && l.calibration == "" || l.spec.Answered
 }
 
-// systemFile reads the file of the system; nil if it is wrong.
-func (l *loader) systemFile(s *section) *System {
-	if !s.has("file") {
-		s.missing("file", "want the file of a system")
+// systemFile reads the file of a system that a key names; nil if it is wrong.
+func (l *loader) systemFile(s *section, key string) *System {
+	if !s.has(key) {
+		s.missing(key, "want the file of a system")
 		return nil
 	}
-	path, _ := l.file(s, "file")
+	path, _ := l.file(s, key)
 	if path == "" {
 		return nil
 	}
@@ -95,9 +97,9 @@ func (l *loader) takeModels(s *section, path string) {
 }
 
 // nameModels is an array of models that have nothing but a name yet.
-func nameModels(at *node, y *System) *node {
+func nameModels(at *node, models []SystemModel) *node {
 	var all list
-	for _, m := range y.Models {
+	for _, m := range models {
 		name := &node{value: m.Name, file: at.file, line: at.line}
 		all = append(all, &node{value: table{"name": name}, file: at.file, line: at.line})
 	}
@@ -135,14 +137,18 @@ func (l *loader) checkHonoured() {
 			l.add(n, k.path, fmt.Sprintf("want none beside [system]: %s", k.instead))
 		}
 	}
+	kind, where := "closed", "[system]"
+	if l.spec.Answered {
+		kind, where = "task", "[[routing]]"
+	}
 	for path, words := range map[string][]string{
-		"workload.kind":    {"closed"},
+		"workload.kind":    {kind},
 		"router.outcome":   {"bernoulli"},
 		"router.algorithm": {"r2r", "citer", "collm", "rstitch", "me", "matrix", "single"},
 	} {
 		for _, n := range l.root.find(strings.Split(path, ".")) {
 			if text, ok := n.value.(string); ok && !slices.Contains(words, text) {
-				l.add(n, path, "want "+quoteAll(words)+" beside [system]")
+				l.add(n, path, "want "+quoteAll(words)+" beside "+where)
 			}
 		}
 	}

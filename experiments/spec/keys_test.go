@@ -228,7 +228,7 @@ func FuzzLoad(f *testing.F) {
 				return []byte(text), nil
 			}
 			return nil, os.ErrNotExist
-		}, "")
+		}, calibrated{})
 		if err == nil {
 			if len(s.Points) == 0 || s.Run() == "" {
 				t.Errorf("%d points, run %q", len(s.Points), s.Run())

@@ -101,7 +101,7 @@ var oneLine = []struct{ name, old, new, want string }{
 	{"key twice", "seed = 0", "seed = 0\nseed = 1", "3: seed: not TOML: Key 'seed' has already been defined."},
 	{"no such kind", `kind = "closed"`, `kind = "close"`,
 		`11: workload.kind = "close", want one of "closed", "poisson", "gamma", "trace", "recorded",` +
-			` the nearest is "closed"`},
+			` "task", the nearest is "closed"`},
 	{"key of another kind", "prompt = 10", "prompt = 10\nrate = 3.0",
 		"15: workload.rate = 3.0, does not apply here: it is for poisson and gamma"},
 	{"thresholds for eager", `kind = "delayed"`, `kind = "eager"`,

@@ -14,8 +14,8 @@ import (
 // A model is fed every token that is committed, by whichever model: of one row it is fed as many as all steps
 // commit in the mean, over its own share of the steps. How many it is each time is geometric, as it is for
 // R2R, whose requests come back after runs of one probability. Rows have the prompt and half of the answer
-// in KV.
-func (l *loader) byRows(p *Point) {
+// in KV: context, NaN if that is not known.
+func (p *Point) byRows(context float64) {
 	var fresh []float64
 	for i := range p.Models {
 		m := &p.Models[i]
@@ -31,7 +31,6 @@ func (l *loader) byRows(p *Point) {
 			if fresh == nil {
 				fresh = freshMeans(p.Routing, p.Commit)
 			}
-			context := p.Workload.contextMean()
 			if math.IsNaN(context) {
 				m.unknown = "the step time of " + m.Name +
 					" depends on tokens, and the workload is not generated: its mean lengths are not known"
@@ -181,7 +180,7 @@ func handoffsCount(m latency.Model) bool {
 
 // contextMean is the mean number of tokens that a row has in KV; NaN if the workload is not generated.
 func (w *Workload) contextMean() float64 {
-	if w.Kind == "trace" || w.Kind == "recorded" {
+	if w.Kind == "trace" || w.Kind == "recorded" || w.Kind == "task" {
 		return math.NaN()
 	}
 	limit := w.Lengths.MaxTokens

@@ -146,6 +146,9 @@ func (l *loader) planned(s *section, p *Point) {
 			s.wrong("hold", "want a feasible set: %v", err)
 		}
 	}
+	if l.spec.Answered && !l.spec.Hardware.Calibrate {
+		s.wrong("thresholds", "want system.calibrate = true, or thresholds as integers: planning takes step times")
+	}
 	if why := p.Unpredictable(); why != "" && len(l.problems) == 0 && !l.toCalibrate() {
 		s.wrong("thresholds", "want thresholds as integers: the chain can not plan here, %s", why)
 	}

@@ -31,6 +31,7 @@ type Spec struct {
 	References []result.Reference
 
 	Hardware *Hardware // nil: the points are simulated only
+	Answered bool      // the points are systems that answer problems (Point.Task)
 
 	Requests bool // write requests.parquet
 	TurnLog  bool // write a turn log a point
@@ -40,7 +41,8 @@ type Spec struct {
 	Resolved []byte
 	Hash     string
 
-	reload func(calibration string) (*Spec, error)
+	reload        func(calibration string) (*Spec, error)
+	reloadSystems func(calibrations map[string]string) (*Spec, error)
 }
 
 // Run is the name of the results folder of the spec: the first 12 digits of its Hash, so that the same spec
@@ -109,6 +111,14 @@ type Point struct {
 	ContextNeed int
 
 	Workload Workload
+
+	// Task is what is asked, and System who answers, with the router of the point; nil where requests have
+	// lengths only. Then verdicts come from real signals, there is no Algorithm, and Routing and Commit are
+	// nil as long as the point is not Measured. SystemKey is the key that names the system, for what only the
+	// models' folders can tell.
+	Task      *Task
+	System    *System
+	SystemKey Problem
 }
 
 // Policy says when idle models start. Kind is one of step-sync, model-sync, eager and delayed.
@@ -122,7 +132,7 @@ type Policy struct {
 
 // Workload is the stream of requests of a point, but for its seed.
 type Workload struct {
-	Kind      string // closed, poisson, gamma, trace or recorded
+	Kind      string // closed, poisson, gamma, trace, recorded or task
 	Requests  uint64 // workload.Endless if only UntilNs ends it
 	UntilNs   int64  // 0: when all is done
 	Lengths   workload.Lengths
@@ -137,9 +147,9 @@ type Workload struct {
 }
 
 // Closed reports whether a request arrives whenever a worker is free.
-func (w *Workload) Closed() bool { return w.Kind == "closed" }
+func (w *Workload) Closed() bool { return w.Kind == "closed" || w.Kind == "task" }
 
-// Source opens the stream of requests under a seed. It is not for a point with a Trace.
+// Source opens the stream of requests under a seed. It is not for a point with a Trace or a Task.
 func (w *Workload) Source(seed uint64) (workload.Source, error) {
 	switch w.Kind {
 	case "closed":
@@ -174,7 +184,7 @@ func (s *Spec) WorldSeed(p *Point, replicate int) uint64 {
 // Load reads and checks a spec, with all that it extends and all files that it names. Its error is always
 // of type Problems: everything that is wrong, not only the first.
 func Load(path string) (*Spec, error) {
-	return load(path, os.ReadFile, "")
+	return load(path, os.ReadFile, calibrated{})
 }
 
 // Parse is Load for the text of a spec; name is its file in problems, and files that it names are looked
@@ -185,23 +195,32 @@ func Parse(name, text string) (*Spec, error) {
 			return []byte(text), nil
 		}
 		return os.ReadFile(path)
-	}, "")
+	}, calibrated{})
 }
 
-// load reads a spec; calibration is the file of its step times, where it measures them itself.
-func load(path string, read func(string) ([]byte, error), calibration string) (*Spec, error) {
+// calibrated are the files of step times of a spec that measures them itself, once that is done.
+type calibrated struct {
+	file    string
+	systems map[string]string // with [[routing]]: by the file of the system
+}
+
+// load reads a spec.
+func load(path string, read func(string) ([]byte, error), times calibrated) (*Spec, error) {
 	root, problems := readTree(path, read, nil)
 	if problems != nil {
 		return nil, problems
 	}
 	l := newLoader(path, root, read)
-	l.calibration = calibration
+	l.calibration, l.calibrations = times.file, times.systems
 	l.build()
 	if problems := l.problems.sorted(); len(problems) > 0 {
 		return nil, problems
 	}
 	l.resolve(root)
-	l.spec.reload = func(calibration string) (*Spec, error) { return load(path, read, calibration) }
+	l.spec.reload = func(file string) (*Spec, error) { return load(path, read, calibrated{file: file}) }
+	l.spec.reloadSystems = func(files map[string]string) (*Spec, error) {
+		return load(path, read, calibrated{systems: files})
+	}
 	return l.spec, nil
 }
 
@@ -217,7 +236,9 @@ type loader struct {
 
 	recordings map[string]recordedFacts
 
-	calibration string // file of step times that were measured for this run
+	calibration  string // file of step times that were measured for this run
+	calibrations map[string]string
+	routing      []*routing // nil: the spec has one system, whose verdicts are drawn
 }
 
 func newLoader(path string, root *node, read func(string) ([]byte, error)) *loader {
@@ -234,7 +255,11 @@ const pointsMax = 20000
 func (l *loader) build() {
 	top := l.section(l.root, "")
 	l.head(top)
-	l.hardware(top, l.calibration)
+	if l.spec.Answered = top.has("routing"); l.spec.Answered {
+		l.routings(top)
+	} else {
+		l.hardware(top, l.calibration)
+	}
 	l.sweep = l.readSweep(top.sub("sweep"))
 	combinations := l.sweep.combinations(l)
 	if len(combinations) > pointsMax {
@@ -243,19 +268,25 @@ func (l *loader) build() {
 		return
 	}
 	l.spec.Axes = l.sweep.axes(combinations)
+	if l.spec.Answered {
+		l.routedPoints(combinations)
+		l.spec.Axes = append(l.routingAxes(), l.spec.Axes...)
+		combinations = nil
+	}
 	for i, c := range combinations {
 		root := l.root
 		for _, set := range c.sets {
 			root = root.with(set.path, set.value)
 		}
-		p := l.point(l.section(root, ""))
+		p := l.point(l.section(root, ""), nil)
 		p.Index, p.Values, p.Key = i, c.values, keyOf(c.values)
 		l.spec.Points = append(l.spec.Points, p)
 	}
 	l.checkReplicates(top)
 	l.checkHonoured()
 	l.views(top)
-	for _, key := range []string{"models", "devices", "links", "router", "workload", "policy", "scheduler"} {
+	for _, key := range []string{"models", "devices", "links", "router", "routing", "workload", "policy",
+		"scheduler"} {
 		top.get(key)
 	}
 	top.done()
@@ -283,12 +314,14 @@ func (l *loader) head(s *section) {
 	}
 }
 
-// point reads the system and workload of one combination.
-func (l *loader) point(s *section) Point {
+// point reads the system and workload of one combination; of, if not nil, is the system that answers.
+func (l *loader) point(s *section, of *routing) Point {
 	p := Point{}
 	l.models(s, &p)
 	l.links(s, &p)
-	if r := s.sub("router"); r == nil {
+	if of != nil {
+		// its file says it
+	} else if r := s.sub("router"); r == nil {
 		s.missing("router", "want a table with the algorithm")
 	} else {
 		l.router(r, &p)
@@ -298,9 +331,11 @@ func (l *loader) point(s *section) Point {
 	} else {
 		l.workload(w, &p)
 	}
-	l.byRows(&p)
+	p.byRows(p.Workload.contextMean())
 	if q := s.sub("policy"); q == nil {
 		s.missing("policy", "want a table with the kind")
+	} else if of != nil && of.stays() {
+		l.stayingPolicy(q, &p)
 	} else {
 		l.policy(q, &p)
 	}

@@ -245,9 +245,11 @@ func keyOf(values []Value) string {
 	if len(values) == 0 {
 		return "point"
 	}
-	parts := make([]string, len(values))
-	for i, v := range values {
-		parts[i] = v.Axis + "=" + v.Text
+	var parts []string
+	for _, v := range values {
+		if v.Text != "" {
+			parts = append(parts, v.Axis+"="+v.Text)
+		}
 	}
 	return strings.Join(parts, " ")
 }

@@ -59,6 +59,9 @@ type Router struct {
 	HasThreshold bool      // otherwise the router folder's counts
 	Dir          string    // router folder of r2r, citer, collm and query
 	Weights      []float64 // me: one a model; nil: all the same
+	// Share, if HasShare, is the part of the requests for the large model, instead of a threshold of query.
+	Share    float64
+	HasShare bool
 }
 
 // SystemAlgorithms are the values of Router.Algorithm.

@@ -109,7 +109,7 @@ func (l *loader) line(s *section, f *result.Figure) {
 		s.giveUp()
 		return
 	}
-	metrics := result.MetricNames(result.MetricsOf(l.modelNames()))
+	metrics := l.metricNames()
 	f.X = s.word("x", "", axes...)
 	f.Y = s.word("y", "", metrics...)
 	f.By = s.texts("by")
@@ -141,11 +141,12 @@ func (l *loader) line(s *section, f *result.Figure) {
 	f.LogX, f.LogY = s.boolean("log_x", false), s.boolean("log_y", false)
 }
 
-func (l *loader) modelNames() []string {
-	if len(l.spec.Points) == 0 {
-		return nil
+// metricNames are the columns that a summary will have.
+func (l *loader) metricNames() []string {
+	if l.spec.Answered {
+		return result.MetricNames(result.TaskMetricsOf(l.spec.ModelNames()))
 	}
-	return l.spec.Points[0].names()
+	return result.MetricNames(result.MetricsOf(l.spec.ModelNames()))
 }
 
 func (l *loader) reference(s *section) {
@@ -155,7 +156,7 @@ func (l *loader) reference(s *section) {
 			s.missing(key, "want a string that is not empty")
 		}
 	}
-	r.Metric = s.word("metric", "throughput_tok_s", result.MetricNames(result.MetricsOf(l.modelNames()))...)
+	r.Metric = s.word("metric", "throughput_tok_s", l.metricNames()...)
 	switch {
 	case s.has("file") && s.has("points"):
 		s.wrong("file", "want file or points, not both")

@@ -16,26 +16,31 @@ type traceFacts struct {
 // workload reads arrivals, lengths and the window of measurement.
 func (l *loader) workload(s *section, p *Point) {
 	w := &p.Workload
-	w.Kind = s.word("kind", "", "closed", "poisson", "gamma", "trace", "recorded")
+	w.Kind = s.word("kind", "", "closed", "poisson", "gamma", "trace", "recorded", "task")
 	const concurrencyMax = 1 << 16
 	if !s.has("concurrency") {
 		s.missing("concurrency", "want how many requests may be in flight")
 	}
 	p.Concurrency = int(s.whole("concurrency", 0, 1, concurrencyMax)) // 0: reported
-	if w.Kind != "closed" {
+	if !w.Closed() {
 		p.Queue = int(s.whole("queue_max", 1024, 1, 1<<20))
 	}
 	w.Requests = workload.Endless
-	if w.Kind != "trace" && w.Kind != "recorded" && p.Trace == "" && s.has("requests") {
+	if w.Kind != "trace" && w.Kind != "recorded" && w.Kind != "task" && p.Trace == "" && s.has("requests") {
 		w.Requests = uint64(s.whole("requests", 1, 1, math.MaxInt64))
 	}
 	w.UntilNs = s.duration("until", 0, 1)
 	w.WarmupRequests = int(s.whole("warmup_requests", 0, 0, math.MaxInt32))
-	w.Steady = s.boolean("steady", w.Kind == "closed")
+	w.Steady = s.boolean("steady", w.Closed())
 	w.GoodTTFT = s.duration("good_ttft", 0, 1)
 	w.GoodTPOT = s.duration("good_tpot", 0, 1)
-	if p.Trace != "" || w.Kind == "recorded" {
+	switch {
+	case p.Trace != "" || w.Kind == "recorded":
 		l.recordedWorkload(s, p)
+		s.done()
+		return
+	case w.Kind == "task":
+		l.taskWorkload(s, p)
 		s.done()
 		return
 	}
