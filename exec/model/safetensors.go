@@ -133,6 +133,18 @@ func (f *File) Bytes(t Tensor) []byte {
 	return f.mapping[t.Offset : t.Offset+t.Size : t.Offset+t.Size]
 }
 
+// Release lets go of the memory that a tensor of this file takes once its bytes have been looked at. It stays
+// valid: what is looked at again is read again. It panics as Bytes does.
+func (f *File) Release(t Tensor) error {
+	f.Bytes(t)
+	page := int64(os.Getpagesize())
+	first := t.Offset / page * page
+	if err := released(f.mapping[first : t.Offset+t.Size]); err != nil {
+		return fmt.Errorf("%s: tensor %s: %w", f.Path, t.Name, err)
+	}
+	return nil
+}
+
 // Close ends the mapping: nothing that Bytes returned may be looked at any more.
 func (f *File) Close() error {
 	mapping := f.mapping

@@ -188,10 +188,15 @@ func (f *Folder) Lookup(name string) (Tensor, bool) {
 }
 
 // Bytes returns the elements of one of Tensors, as File.Bytes.
-func (f *Folder) Bytes(t Tensor) []byte {
+func (f *Folder) Bytes(t Tensor) []byte { return f.fileOf(t).Bytes(t) }
+
+// Release lets go of the memory of one of Tensors, as File.Release.
+func (f *Folder) Release(t Tensor) error { return f.fileOf(t).Release(t) }
+
+func (f *Folder) fileOf(t Tensor) *File {
 	for _, file := range f.weights.files {
 		if file.Path == t.File {
-			return file.Bytes(t)
+			return file
 		}
 	}
 	panic(fmt.Sprintf("model: tensor %s of %s is not in %s", t.Name, t.File, f.Dir))

@@ -21,8 +21,11 @@ import (
 // Source has the weights of a model.
 type Source interface {
 	// Tensor returns the elements of one of Config.Expected, rows first, and their type. They must stay
-	// until the next call.
+	// until Release.
 	Tensor(e model.Expected) (raw []byte, kind model.DType, err error)
+	// Release says that the elements of e are not looked at any more: the device has its own. Their memory
+	// need not be held while others are loaded.
+	Release(e model.Expected) error
 }
 
 // Load is what it takes to load a model.
@@ -115,6 +118,9 @@ func (m *Model) putAll(ctx context.Context, l Load) error {
 		tensor, layer := place(e.Name)
 		if err := put(m, tensor, layer, elements[kind], rows, columns, raw); err != nil {
 			return fmt.Errorf("tensor %s: %w", e.Name, err)
+		}
+		if err := l.Source.Release(e); err != nil {
+			return err
 		}
 		done += 2 * rows * columns
 		if l.Progress != nil {

@@ -2,6 +2,7 @@ package native
 
 import (
 	"runtime"
+	"runtime/debug"
 	"sync"
 
 	"tokenrouter/exec/model"
@@ -12,11 +13,19 @@ type Files struct{ Folder *model.Folder }
 
 // Tensor implements Source.
 func (f Files) Tensor(e model.Expected) ([]byte, model.DType, error) {
+	t := f.tensor(e)
+	return f.Folder.Bytes(t), t.DType, nil
+}
+
+// Release implements Source.
+func (f Files) Release(e model.Expected) error { return f.Folder.Release(f.tensor(e)) }
+
+func (f Files) tensor(e model.Expected) model.Tensor {
 	t, ok := f.Folder.Lookup(e.Name)
 	if !ok {
 		panic("native: tensor " + e.Name + " of another configuration than the folder's")
 	}
-	return f.Folder.Bytes(t), t.DType, nil
+	return t
 }
 
 // Random is a Source without files: the bf16 weights that model.Make would write.
@@ -52,4 +61,16 @@ func (r *Random) Tensor(e model.Expected) ([]byte, model.DType, error) {
 	close(parts)
 	workers.Wait()
 	return raw, model.BF16, nil
+}
+
+// keptBytesMax is the largest buffer that is kept for the next tensor.
+const keptBytesMax = 64 << 20
+
+// Release implements Source.
+func (r *Random) Release(model.Expected) error {
+	if cap(r.buffer) > keptBytesMax {
+		r.buffer = nil
+		debug.FreeOSMemory() // the embedding's would stay for as long as the heap does not double
+	}
+	return nil
 }

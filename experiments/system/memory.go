@@ -47,6 +47,16 @@ func (p *Plan) share() error {
 	}
 }
 
+// Narrow makes do with the KV memory of requests that have at most so many tokens each, prompt and answer, in
+// place of Spec.ContextMax if that is more. It must come before Open.
+func (p *Plan) Narrow(tokens int) error {
+	if tokens >= p.Spec.ContextMax {
+		return nil
+	}
+	p.Spec.ContextMax, p.Core.ContextMax = tokens, tokens
+	return p.share()
+}
+
 // total is what all models take with so many pages, which they get.
 func (p *Plan) total(pages int) (int64, error) {
 	sum := int64(0)
