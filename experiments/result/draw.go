@@ -3,6 +3,7 @@ package result
 import (
 	"fmt"
 	"math"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -10,7 +11,8 @@ import (
 	"tokenrouter/plots"
 )
 
-// Draw writes every figure of a summary into a folder, as PNG and SVG, and returns their paths.
+// Draw writes every figure of a summary into a folder, as PNG and SVG, and returns their paths. Beside a
+// figure of kind pareto stands its table in Markdown.
 func Draw(dir string, s *Summary) ([]string, error) {
 	var files []string
 	for i := range s.Figures {
@@ -23,6 +25,14 @@ func Draw(dir string, s *Summary) ([]string, error) {
 			return files, err
 		}
 		files = append(files, filepath.Join(dir, f.Name+".png"), filepath.Join(dir, f.Name+".svg"))
+		if f.Kind != "pareto" {
+			continue
+		}
+		table := filepath.Join(dir, f.Name+".md")
+		if err := os.WriteFile(table, []byte(s.ParetoTable(f.X)), 0o644); err != nil {
+			return files, fmt.Errorf("figure %s: %w", f.Name, err)
+		}
+		files = append(files, table)
 	}
 	return files, nil
 }
@@ -35,10 +45,12 @@ func (s *Summary) figure(f *Figure) (*plots.Figure, error) {
 		return s.schedules(f)
 	case "throughput-speed":
 		return s.throughputSpeed(f)
+	case "pareto":
+		return s.pareto(f)
 	case "line":
 		return s.line(f)
 	default:
-		return nil, fmt.Errorf("kind %q, want threshold, schedules, throughput-speed or line", f.Kind)
+		return nil, fmt.Errorf("kind %q, want threshold, schedules, throughput-speed, pareto or line", f.Kind)
 	}
 }
 

@@ -66,12 +66,12 @@ type Place struct {
 
 // Figure says what to draw of a summary. The fields that its kind does not use are zero.
 type Figure struct {
-	Kind      string   `json:"kind"` // threshold, schedules, throughput-speed or line
+	Kind      string   `json:"kind"` // threshold, schedules, throughput-speed, pareto or line
 	Name      string   `json:"name"` // file name without extension
 	Title     string   `json:"title"`
 	TimeUnit  int64    `json:"time_unit_ns,omitempty"`
 	TimeLabel string   `json:"time_label,omitempty"`
-	X         string   `json:"x,omitempty"` // axis
+	X         string   `json:"x,omitempty"` // axis; of a pareto a metric
 	Y         string   `json:"y,omitempty"` // metric
 	By        []string `json:"by,omitempty"`
 	Predicted bool     `json:"predicted,omitempty"`

@@ -35,7 +35,7 @@ func (l *loader) need(s *section, axes ...string) {
 }
 
 func (l *loader) figure(s *section, i int) {
-	f := result.Figure{Kind: s.word("kind", "", "threshold", "schedules", "throughput-speed", "line")}
+	f := result.Figure{Kind: s.word("kind", "", "threshold", "schedules", "throughput-speed", "pareto", "line")}
 	f.Name = s.text("name", f.Kind)
 	if strings.Trim(f.Name, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" {
 		s.wrong("name", "want small letters, digits and hyphens only")
@@ -64,6 +64,8 @@ func (l *loader) figure(s *section, i int) {
 	case "throughput-speed":
 		l.need(s, "concurrency")
 		l.onlyAxes(s, "concurrency", "policy")
+	case "pareto":
+		l.pareto(s, &f)
 	case "line":
 		l.line(s, &f)
 	default:
@@ -97,6 +99,17 @@ func (l *loader) largeThresholds(s *section) {
 	if len(held) > 1 {
 		s.wrong("kind", "want thresholds that differ at the last model only for this figure")
 	}
+}
+
+// pareto reads the figure of accuracy against throughput. Axes other than routings, policy and concurrency
+// would put several points of one threshold on a line.
+func (l *loader) pareto(s *section, f *result.Figure) {
+	if !l.swept(RoutingAxes[0]) {
+		s.wrong("kind", "want [[routing]] for this figure: systems whose answers are right or wrong")
+	}
+	l.onlyAxes(s, append([]string{"policy", "concurrency"}, RoutingAxes...)...)
+	f.X = s.word("x", "throughput_tok_s", result.MetricNames(result.TaskMetricsOf(l.spec.ModelNames()))...)
+	f.XLabel, f.LogX = s.text("x_label", ""), s.boolean("log_x", false)
 }
 
 func (l *loader) line(s *section, f *result.Figure) {
