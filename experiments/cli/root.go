@@ -98,7 +98,7 @@ real models.`,
 
 func commands() []*cobra.Command {
 	return []*cobra.Command{
-		newRun(), newPredict(), newPlot(), newCompare(), newTrace(), newModel(), newGenerate(),
+		newRun(), newPredict(), newPlot(), newCompare(), newTrace(), newModel(), newRouter(), newGenerate(),
 		newCalibrate(), newTask(), newVersion(), newCompletion(),
 	}
 }
