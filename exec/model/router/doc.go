@@ -54,6 +54,8 @@
 //
 //	safetensors.torch.save_file({name: t.contiguous() for name, t in model.state_dict().items()}, path)
 //
+// Package checkpoint makes one of a checkpoint that R2R publishes.
+//
 // # Scores
 //
 // h is the small model's hidden state after its last norm, e the row of its embedding table that belongs to

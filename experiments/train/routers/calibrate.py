@@ -93,7 +93,7 @@ class Calibration:
                 out = routed.Output(h, logits, self.models.best(logits))
                 signals.append(routed.entropy(logits) if algorithm == "rstitch" else rule.scores(out))
         ordered = torch.cat(signals).double().sort(descending=algorithm not in BELOW).values
-        return [round_to(float(ordered[int(share * len(ordered))]), 5) for share in SHARES]
+        return [rounded(float(ordered[int(share * len(ordered))])) for share in SHARES]
 
     def points(self, algorithm):
         """All points of a routing, by rising share of the large model."""
@@ -106,8 +106,9 @@ class Calibration:
         return sorted((self.point(algorithm, t) for t in dict.fromkeys(wanted)), key=lambda p: p["large_share"])
 
 
-def round_to(x, digits):
-    return float(f"{x:.{digits}g}")
+def rounded(x, digits=5):
+    """x with so many digits, of its distance from 1 where it is near that."""
+    return float(f"{x:.{digits}g}") if x < 0.5 else round(1 - float(f"{1 - x:.{digits}g}"), 12)
 
 
 def best(points):

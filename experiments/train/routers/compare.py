@@ -42,7 +42,8 @@ def program_answers(options, problems, threshold):
     with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as file:
         file.write("".join(json.dumps({"prompt": p["prompt"]}) + "\n" for p in problems))
         file.flush()
-        out = subprocess.run([*map(str, command), "--prompts", file.name], check=True, stdout=subprocess.PIPE, text=True)
+        command = [*map(str, command), "--prompts", file.name]
+        out = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
     return [(a["tokens"], a["origin"]) for a in json.loads(out.stdout)["answers"]]
 
 
