@@ -21,6 +21,7 @@ const (
 	SummaryCSV      = "summary.csv"
 	MetricsFile     = "metrics.md"
 	RequestsFile    = "requests.parquet"
+	AnswersFile     = "answers.jsonl"
 )
 
 // WriteFile writes a file as a whole or not at all: under another name first.

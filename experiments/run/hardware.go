@@ -44,7 +44,10 @@ func (r *runner) onHardware(o *Options) error {
 		return fmt.Errorf("shard %d of %d: measured points all run on one machine", o.Shard, o.Shards)
 	}
 	r.backend = o.Backend.Kind()
-	r.metrics = result.MeasuredMetricsOf(names(r.spec))
+	r.metrics = result.MeasuredMetricsOf(r.spec.ModelNames())
+	if r.spec.Answered {
+		r.metrics = result.TaskMetricsOf(r.spec.ModelNames())
+	}
 	return nil
 }
 
@@ -166,15 +169,19 @@ type ran struct {
 
 // add adds the metrics that only jobs on hardware have.
 func (r *ran) add(p *spec.Point, s *meter.Summary, v map[string]float64) {
-	if r.simulated == nil {
+	if r.bookkeeping == nil {
 		return
 	}
-	v["simulated_tok_s"] = r.simulated.ThroughputTokS
-	v["simulated_error"] = s.ThroughputTokS/r.simulated.ThroughputTokS - 1
+	sides := map[string]*meter.Summary{"": s}
+	if r.simulated != nil {
+		v["simulated_tok_s"] = r.simulated.ThroughputTokS
+		v["simulated_error"] = s.ThroughputTokS/r.simulated.ThroughputTokS - 1
+		sides["simulated_"] = r.simulated
+	}
 	for i := range s.Models {
 		name := result.Slug(p.Models[i].Name) + "_"
 		v[name+"bookkeeping"] = r.bookkeeping[i]
-		for prefix, of := range map[string]*meter.Summary{"": s, "simulated_": r.simulated} {
+		for prefix, of := range sides {
 			if m := &of.Models[i]; m.Launches > 0 {
 				v[prefix+name+"step_mean_ms"] = m.Utilisation * float64(of.ClosedNs-of.OpenedNs) / 1e6 /
 					float64(m.Launches)
@@ -191,30 +198,37 @@ func (r *runner) calibrated(ctx context.Context, keep bool, say func(string)) (*
 		return s, nil
 	}
 	path := filepath.Join(r.dir, calibrationFile)
-	heading := calibrate.Heading(filepath.Base(s.Hardware.System.File))
+	if err := r.real.stepTimes(ctx, path, s.Hardware.System.File, keep, say); err != nil {
+		return nil, err
+	}
+	return s.Calibrated(path)
+}
+
+// stepTimes measures the step times of the models of a system's file and writes them to path. If keep is set
+// and they are there already, they stay.
+func (h *hardware) stepTimes(ctx context.Context, path, systemFile string, keep bool, say func(string),
+) error {
+	heading := calibrate.Heading(filepath.Base(systemFile))
 	if keep {
 		old, err := os.ReadFile(path)
 		machine, _, _ := strings.Cut(strings.SplitAfter(heading, "\n")[1], " cores")
 		switch {
 		case err == nil && !strings.Contains(string(old), machine):
-			return nil, fmt.Errorf("%s was not %s cores: want the machine that the run was begun on", path, machine)
+			return fmt.Errorf("%s was not %s cores: want the machine that the run was begun on", path, machine)
 		case err == nil:
-			return s.Calibrated(path)
+			return nil
 		}
 	}
 	say("measuring step times")
-	samples, err := calibrate.Measure(ctx, r.real.system.Models, r.real.calibration())
+	samples, err := calibrate.Measure(ctx, h.system.Models, h.calibration())
 	if err != nil {
-		return nil, err
+		return err
 	}
 	fits, err := calibrate.FitModels(samples)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if err := calibrate.Write(path, heading, fits, samples); err != nil {
-		return nil, err
-	}
-	return s.Calibrated(path)
+	return calibrate.Write(path, heading, fits, samples)
 }
 
 // calibration is a small grid: what occurs in a steady state of any point, and the first steps.

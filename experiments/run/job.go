@@ -89,26 +89,15 @@ func (r *runner) run(ctx context.Context, j job) (err error) {
 	if err != nil {
 		return err
 	}
-	counts := tally{refused: make(map[refusal]int)}
-	var requests *result.RequestWriter
-	if r.spec.Requests {
-		working := r.requestsPath(j) + ".part"
-		if requests, err = result.NewRequestWriter(working); err != nil {
-			return err
-		}
-		defer func() {
-			if err = errors.Join(err, requests.Close()); err == nil {
-				err = r.publish(j, working)
-			} else {
-				err = errors.Join(err, os.Remove(working))
-			}
-		}()
+	requests, err := r.recordRequests(j)
+	if err != nil {
+		return err
 	}
+	defer func() { err = requests.close(err) }()
+	counts := tally{refused: make(map[refusal]int)}
 	mc.OnRequest = func(m *meter.Request) {
 		counts.note(m)
-		if requests != nil {
-			requests.Add(requestRow(j, seed, m))
-		}
+		requests.add(seed, m)
 	}
 	run := simulated
 	if r.real != nil {
@@ -140,6 +129,43 @@ func (r *runner) run(ctx context.Context, j job) (err error) {
 		return err
 	}
 	return r.stage(j, text)
+}
+
+// requestFile is the file of a job's requests while it runs; nothing where the spec wants none.
+type requestFile struct {
+	r    *runner
+	j    job
+	path string
+	to   *result.RequestWriter
+}
+
+// recordRequests begins the file.
+func (r *runner) recordRequests(j job) (*requestFile, error) {
+	f := &requestFile{r: r, j: j}
+	if !r.spec.Requests {
+		return f, nil
+	}
+	f.path = r.requestsPath(j) + ".part"
+	var err error
+	f.to, err = result.NewRequestWriter(f.path)
+	return f, err
+}
+
+func (f *requestFile) add(seed uint64, m *meter.Request) {
+	if f.to != nil {
+		f.to.Add(requestRow(f.j, seed, m))
+	}
+}
+
+// close makes the job visible, unless it has failed. It returns that failure, or its own.
+func (f *requestFile) close(failure error) error {
+	if f.to == nil {
+		return failure
+	}
+	if err := errors.Join(failure, f.to.Close()); err != nil {
+		return errors.Join(err, os.Remove(f.path))
+	}
+	return f.r.publish(f.j, f.path)
 }
 
 // stage writes the part; with requests it waits for their file, which must be there first.

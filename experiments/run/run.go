@@ -13,10 +13,12 @@ import (
 	"sync"
 
 	"tokenrouter/core/meter/quantile"
+	"tokenrouter/exec"
 	"tokenrouter/exec/native"
 	"tokenrouter/experiments/calibrate"
 	"tokenrouter/experiments/result"
 	"tokenrouter/experiments/spec"
+	"tokenrouter/experiments/system"
 )
 
 // Options say how a spec is run.
@@ -36,6 +38,9 @@ type Options struct {
 	// Progress, if set, is told after each job how many of this run's are done, of how many; never by two
 	// goroutines at a time.
 	Progress func(done, total int)
+
+	device func(model int, d exec.Device) exec.Device // for tests: takes the place of the models' devices
+	scorer system.Scorer                              // for tests: takes the place of router folders
 }
 
 // Report is what a run has done.
@@ -69,7 +74,7 @@ func Run(ctx context.Context, s *spec.Spec, o Options) (*Report, error) {
 	if err := r.begin(&o); err != nil {
 		return nil, err
 	}
-	if o.Backend != (native.Backend{}) {
+	if o.Backend != (native.Backend{}) && !s.Answered {
 		if err := r.prepare(ctx, &o); err != nil {
 			return nil, err
 		}
@@ -79,7 +84,11 @@ func Run(ctx context.Context, s *spec.Spec, o Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	failure := r.all(ctx, jobs, &o)
+	run := r.all
+	if s.Answered {
+		run = r.answerAll
+	}
+	failure := run(ctx, jobs, &o)
 	report, err := r.end(failure == nil)
 	return report, errors.Join(failure, err)
 }
@@ -91,11 +100,13 @@ func newRunner(s *spec.Spec, o *Options) (*runner, error) {
 	if o.Shards < 1 || o.Shard < 1 || o.Shard > o.Shards {
 		return nil, fmt.Errorf("shard %d of %d, want 1/1 to n/n", o.Shard, o.Shards)
 	}
-	r := &runner{spec: s, plans: newPlanner(), metrics: result.MetricsOf(names(s))}
+	r := &runner{spec: s, plans: newPlanner(), metrics: result.MetricsOf(s.ModelNames())}
 	if o.Backend != (native.Backend{}) {
 		if err := r.onHardware(o); err != nil {
 			return nil, err
 		}
+	} else if s.Answered {
+		return nil, fmt.Errorf("spec %s: only real models answer problems: want a backend that has them", s.File)
 	} else if s.Hardware != nil && s.Hardware.Calibrate {
 		return nil, fmt.Errorf("spec %s: step times are not known before hardware has measured them", s.File)
 	}
@@ -104,14 +115,6 @@ func newRunner(s *spec.Spec, o *Options) (*runner, error) {
 	}
 	r.watch = slices.ContainsFunc(s.Figures, func(f result.Figure) bool { return f.Kind == "schedules" })
 	return r, nil
-}
-
-func names(s *spec.Spec) []string {
-	var out []string
-	for _, m := range s.Points[0].Models {
-		out = append(out, m.Name)
-	}
-	return out
 }
 
 // finished reports whether Resume finds a run with nothing left to do.
@@ -205,10 +208,20 @@ func (r *runner) forget(o *Options) error {
 		remove(r.partPath(j))
 		remove(r.requestsPath(j))
 		remove(r.logPath(j))
+		remove(r.answersPath(j))
 	}
-	for _, name := range []string{calibrationFile, calibrate.SamplesPath(calibrationFile),
-		result.SummaryJSON, result.SummaryCSV, result.RequestsFile} {
+	files := []string{calibrationFile, result.SummaryJSON, result.SummaryCSV, result.RequestsFile,
+		result.AnswersFile}
+	for _, p := range r.spec.Points {
+		if p.System != nil {
+			files = append(files, calibrationOf(p.System))
+		}
+	}
+	for _, name := range files {
 		remove(filepath.Join(r.dir, name))
+		if filepath.Ext(name) == ".toml" {
+			remove(calibrate.SamplesPath(filepath.Join(r.dir, name)))
+		}
 	}
 	return failed
 }
@@ -334,6 +347,11 @@ func (r *runner) end(clean bool) (*Report, error) {
 			return report, err
 		}
 	}
+	if r.spec.Answered {
+		if err := r.gatherAnswers(order); err != nil {
+			return report, err
+		}
+	}
 	if err := s.Write(r.dir); err != nil {
 		return report, err
 	}
@@ -369,7 +387,7 @@ func (r *runner) summary() *result.Summary {
 	s := &result.Summary{
 		Experiment: r.spec.Name, Title: r.spec.Title, Run: r.spec.Run(), SpecSHA256: r.spec.Hash,
 		Seed: r.spec.Seed, Replicates: r.spec.Replicates, CommonRandomNumbers: r.spec.CommonRandomNumbers,
-		Models: names(r.spec), Percentiles: quantile.RuleName, Intervals: result.IntervalRule,
+		Models: r.spec.ModelNames(), Percentiles: quantile.RuleName, Intervals: result.IntervalRule,
 		Backend: r.backend, Metrics: r.metrics, Figures: r.spec.Figures, References: r.spec.References,
 	}
 	for _, a := range r.spec.Axes {

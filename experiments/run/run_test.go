@@ -394,6 +394,9 @@ func TestAllSpecsRun(t *testing.T) {
 		t.Fatal(paths, err)
 	}
 	for _, path := range paths {
+		if filepath.Base(path) == "task.toml" {
+			continue // its systems are not simulated, and have no tokenizer
+		}
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			s, err := spec.Load(path)
 			if err != nil {

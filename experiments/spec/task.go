@@ -205,8 +205,8 @@ func (l *loader) routed(n *node, path, axis string, y *System) Router {
 }
 
 // routedPoints are the points of all systems: the entries of [[routing]] and their values outermost, then
-// the sweep. Where requests stay with one model, a delayed batch has nothing to wait for: beside eager, its points
-// are left out.
+// the sweep. Where requests stay with one model, a delayed batch has nothing to wait for: beside eager, its
+// points are left out.
 func (l *loader) routedPoints(combinations []combination) {
 	for _, r := range l.routing {
 		name := Value{Axis: RoutingAxes[0], Text: r.at.text("name", "")}
