@@ -64,14 +64,16 @@ other machines are taken in with --merge.
 
 A spec with a [system] is run by real models, on the backend that it names: step times are measured
 first, then every point, one after another, with what the chain and the simulator say of it beside.
---backend sim simulates it only. cuda and http are not built into this version.`,
+--backend sim simulates it only. With [[routing]], systems answer problems of a task, whose final
+answers are scored; answers.jsonl has them all. cuda and http are not built into this version.`,
 		Example: `  tokenrouter run experiments/threshold.toml
   tokenrouter run experiments/schedules.toml --json
   tokenrouter run experiments/threshold.toml --out results/mine --workers 4
   tokenrouter run experiments/threshold.toml --shard 1/2 --out first
   tokenrouter run experiments/threshold.toml --merge second --out first
   tokenrouter run experiments/threshold.toml --resume
-  tokenrouter run experiments/hardware.toml`,
+  tokenrouter run experiments/hardware.toml
+  tokenrouter run experiments/pareto-short.toml`,
 		Args:              exactly(1, "a SPEC.toml"),
 		ValidArgsFunction: specFiles,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -163,6 +165,10 @@ func (f *runFlags) options(s *spec.Spec, stderr io.Writer) (run.Options, error) 
 	switch {
 	case f.backend.of == "" || f.backend.of == "sim":
 		f.backend.of = ""
+		if s.Answered {
+			return o, badInput(fmt.Errorf("%s: only real models answer problems: want --backend %s", s.File,
+				strings.Join(built[1:], " or ")))
+		}
 		if s.Hardware != nil && s.Hardware.Calibrate {
 			return o, badInput(fmt.Errorf("%s: system.calibrate = true measures step times on hardware: to simulate"+
 				" only, give a file system.calibration", s.File))

@@ -51,6 +51,12 @@ func placeColumns(s *result.Summary) []column {
 // printSummary writes the main figures of every point.
 func printSummary(w io.Writer, s *result.Summary) error {
 	columns := append(placeColumns(s),
+		metricColumn(s, "right %", "accuracy", 100, 1),
+		metricColumn(s, "from", "accuracy_low", 100, 1),
+		metricColumn(s, "to", "accuracy_high", 100, 1),
+		metricColumn(s, "large %", "large_share", 100, 1),
+		metricColumn(s, "p", "p", 1, 3),
+		metricColumn(s, "tok/answer", "answer_tokens_mean", 1, 1),
 		metricColumn(s, "tok/s", "throughput_tok_s", 1, 3),
 		intervalColumn(s, "+-95%", "throughput_tok_s", 3),
 		metricColumn(s, "predicted", "predicted_tok_s", 1, 3),

@@ -93,6 +93,9 @@ func (r *runner) answerGroup(ctx context.Context, jobs []job, o *Options, done f
 		return err
 	}
 	defer func() { err = errors.Join(err, a.close()) }()
+	if err := errors.Join(a.score(a.asked), a.score(a.practice)); err != nil {
+		return blame(a.first, err)
+	}
 	if a.system, err = a.plan.Open(ctx, system.Run{}); err != nil {
 		return blame(a.first, err)
 	}
@@ -136,7 +139,7 @@ func calibrationOf(y *spec.System) string {
 }
 
 // prepareAnswering opens the system of some jobs with room for the largest of their points, and has the
-// problems as ids and scored. No weight is read.
+// problems as ids. No weight is read.
 func (r *runner) prepareAnswering(jobs []job, o *Options) (_ *answering, err error) {
 	a := &answering{
 		hardware: &hardware{backend: o.Backend}, first: jobs[0].point, traffic: make(map[string]*traffic),
@@ -178,7 +181,6 @@ func (r *runner) prepareAnswering(jobs []job, o *Options) (_ *answering, err err
 // questions makes ids of problems. Each with its answer must fit into the context.
 func (a *answering) questions(encoder *system.Encoder, problems []task.Problem) ([]question, error) {
 	out := make([]question, len(problems))
-	scorer := a.plan.Scorer()
 	for i, p := range problems {
 		ids, err := encoder.Text(p.Prompt)
 		if err != nil {
@@ -189,16 +191,26 @@ func (a *answering) questions(encoder *system.Encoder, problems []task.Problem) 
 				" most %d, not %d", p.ID, len(ids), a.plan.Core.ContextMax, room, a.first.Task.TokensMax)
 		}
 		out[i] = question{problem: p, ids: ids}
-		if scorer == nil {
-			continue
-		}
-		started := time.Now()
-		if out[i].score, err = scorer.Score(ids); err != nil {
-			return nil, fmt.Errorf("score of problem %s: %w", p.ID, err)
-		}
-		out[i].scoreNs = time.Since(started).Nanoseconds()
 	}
 	return out, nil
+}
+
+// score has questions scored, if there is a router of prompts.
+func (a *answering) score(questions []question) error {
+	scorer := a.plan.Scorer()
+	if scorer == nil {
+		return nil
+	}
+	for i := range questions {
+		q := &questions[i]
+		started := time.Now()
+		var err error
+		if q.score, err = scorer.Score(q.ids); err != nil {
+			return fmt.Errorf("score of problem %s: %w", q.problem.ID, err)
+		}
+		q.scoreNs = time.Since(started).Nanoseconds()
+	}
+	return nil
 }
 
 // configuration is the scheduler's of a point.

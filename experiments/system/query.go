@@ -1,9 +1,9 @@
 package system
 
 import (
-	"errors"
 	"fmt"
 
+	"tokenrouter/exec/model/query"
 	"tokenrouter/experiments/spec"
 )
 
@@ -20,18 +20,17 @@ type Scorer interface {
 // queryThreshold is that of a system whose file has none.
 const queryThreshold = 0.5
 
-// openScorer reads a folder of a router of prompts, made for the small model of a folder.
-func openScorer(dir, smallDir string) (Scorer, error) {
-	return nil, fmt.Errorf("router %s for %s: %w", dir, smallDir, errors.ErrUnsupported)
-}
-
 // openQuery has the router of prompts. given, if not nil, stands for what the folder says.
-func (p *Plan) openQuery(r *spec.Router, given Scorer) (err error) {
+func (p *Plan) openQuery(r *spec.Router, given Scorer) error {
 	if !r.HasThreshold {
 		r.Threshold, r.HasThreshold = queryThreshold, true
 	}
-	if p.scorer = given; given == nil {
-		p.scorer, err = openScorer(r.Dir, p.Spec.Models[0].Dir)
+	if p.scorer = given; given != nil {
+		return nil
+	}
+	opened, err := query.Open(r.Dir, p.Spec.Models[0].Dir)
+	if err == nil {
+		p.scorer = opened
 	}
 	return err
 }

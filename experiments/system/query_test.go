@@ -101,3 +101,41 @@ func TestAgain(t *testing.T) {
 		}
 	}
 }
+
+// TestQueryFolder: a router folder scores for the system; it is refused beside another small model.
+func TestQueryFolder(t *testing.T) {
+	const folders = "../../exec/model/query/testdata/"
+	first := spec.Folder(folders + "small")
+	large := first
+	large.Name = "large"
+	s := spec.NewSystem(first, large)
+	s.Router = spec.Router{Algorithm: "query", Dir: folders + "mf"}
+	p := &Plan{Spec: *s} // the folder's tokenizer is none
+	if err := p.openRouter(nil); err != nil {
+		t.Fatal(err)
+	}
+	threshold, err := p.Scorer().Threshold("arith", 0.5)
+	if err != nil || !(threshold > 0 && threshold < 1) || p.Spec.Router.Threshold != 0.5 {
+		t.Errorf("threshold of a half: %v, %v; of the system: %v, want 0.5", threshold, err,
+			p.Spec.Router.Threshold)
+	}
+	ids := []int32{5, 6, 7}
+	score, err := p.Scorer().Score(ids)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		threshold float64
+		want      int
+	}{{score, 1}, {score + 1e-9, 0}, {0, 1}, {2, 0}} {
+		p.Spec.Router.Threshold = c.threshold
+		if got, err := p.Entry(ids); err != nil || got != c.want {
+			t.Errorf("score %v at %v: model %d, %v; want %d", score, c.threshold, got, err, c.want)
+		}
+	}
+	s.Models[0] = spec.Folder(folder(t, "slm", small, 1))
+	if _, err := Prepare(s, Choice{Backend: nativetest.Fake()}); err == nil ||
+		!strings.Contains(err.Error(), "mf") {
+		t.Errorf("beside another small model: error %v, want the router refused", err)
+	}
+}
