@@ -1,0 +1,107 @@
+package spec
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// trained loads an experiment of the repository beside folders with nothing in them, in place of those of
+// trained models and routers.
+func trained(t *testing.T, name string) *Spec {
+	t.Helper()
+	dir := t.TempDir()
+	paths, err := filepath.Glob("../*.toml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(t, dir, filepath.Base(path), string(text))
+		for _, part := range strings.Split(string(text), `"`) {
+			if !strings.HasPrefix(part, "models/arith-") {
+				continue
+			}
+			if err := os.MkdirAll(filepath.Join(dir, part), 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	s, err := Load(filepath.Join(dir, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// TestTrained: the experiment has the models alone, five algorithms by tokens and four by requests, each at 6
+// places at least, on the fixed test problems; what may wait is delayed, too.
+func TestTrained(t *testing.T) {
+	s := trained(t, "pareto.toml")
+	places := make(map[string][]string) // by routing
+	delayed := make(map[string]int)
+	for i := range s.Points {
+		p := &s.Points[i]
+		routing, place := p.Values[0].Text, p.Values[1].Text
+		if !slices.Contains(places[routing], place) {
+			places[routing] = append(places[routing], place)
+		}
+		if p.Policy.Kind == "delayed" {
+			delayed[routing]++
+			if !p.Policy.Planned {
+				t.Errorf("%s: thresholds %v, want them planned", p.Key, p.Policy.Table)
+			}
+		}
+		if k := p.Task; k.Problems != 500 || k.Split != "test" || k.Task.Name != "arith" || k.Level != 0 {
+			t.Errorf("%s: problems %+v", p.Key, k)
+		}
+	}
+	alone := []string{"small", "mid", "large"}
+	tokens := []string{"R2R", "CITER", "Co-LLM", "R-Stitch", "ME"}
+	requests := []string{"query: mf", "query: sw", "query: bert", "query: causal"}
+	if want := slices.Concat(alone, tokens, requests); !slices.Equal(s.Axes[0].Values, want) {
+		t.Errorf("routings %q, want %q", s.Axes[0].Values, want)
+	}
+	for routing, at := range places {
+		want, late := 6, 0
+		if slices.Contains(alone, routing) {
+			want = 1
+		}
+		if slices.Contains(tokens, routing) {
+			late = 2 * len(at)
+		}
+		if len(at) < want || delayed[routing] != late {
+			t.Errorf("%s at %q, %d points delayed; want %d places and %d points", routing, at, delayed[routing],
+				want, late)
+		}
+	}
+	if want := []string{"arith-small", "arith-mid", "arith-large"}; !slices.Equal(s.ModelNames(), want) {
+		t.Errorf("models %q, want %q", s.ModelNames(), want)
+	}
+}
+
+// TestTrainedShort: the short form is of the same routings, and small.
+func TestTrainedShort(t *testing.T) {
+	full, short := trained(t, "pareto.toml"), trained(t, "pareto-short.toml")
+	var keys []string
+	for i := range full.Points {
+		keys = append(keys, full.Points[i].Key)
+	}
+	answers := 0
+	for i := range short.Points {
+		p := &short.Points[i]
+		if !slices.Contains(keys, p.Key) {
+			t.Errorf("point %s is none of the full form", p.Key)
+		}
+		answers += p.Task.Problems
+	}
+	const answersMax = 1000
+	if answers > answersMax || len(short.Figures) != 1 || short.Figures[0].Kind != "pareto" {
+		t.Errorf("%d answers, want at most %d; figures %+v", answers, answersMax, short.Figures)
+	}
+}
