@@ -13,8 +13,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"tokenrouter/core"
-	"tokenrouter/core/turnlog"
-	"tokenrouter/core/turnlog/jsonline"
 	"tokenrouter/exec"
 	"tokenrouter/exec/answer"
 	"tokenrouter/exec/cpu"
@@ -32,9 +30,12 @@ type generateFlags struct {
 	tokensMax value[int]
 	sampling  samplingFlags
 	stop      []string
-	turnlog   string
+	files     outputFiles
 	json      bool
 }
+
+// outputFiles are what a run writes besides its answers; empty names are not written.
+type outputFiles struct{ turnlog, trace string }
 
 // samplingFlags say how tokens are drawn.
 type samplingFlags struct {
@@ -124,7 +125,9 @@ func (f *generateFlags) add(c *cobra.Command) {
 	flags.Var(&s.frequency, "frequency-penalty", "the same for each time that it has them")
 	flags.Var(&s.seed, "seed", "of all draws")
 	flags.StringArrayVar(&f.stop, "stop", nil, "the answer ends before this text; may be given again")
-	flags.StringVar(&f.turnlog, "turnlog", "", "file for the log of all turns, which trace replay reads")
+	flags.StringVar(&f.files.turnlog, "turnlog", "", "file for the log of all turns, which trace replay reads")
+	flags.StringVar(&f.files.trace, "trace", "",
+		"file for a trace of all answers, .jsonl or .jsonl.gz, which specs play; its steps lie beside it")
 	flags.BoolVar(&f.json, "json", false, "print one JSON document (default where the output is no terminal)")
 	completeFlag(c, "prompts", cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault))
 	completeNumbers(c)
@@ -194,7 +197,7 @@ func (f *generateFlags) run(c *cobra.Command, args []string) (err error) {
 		s.inFlight = f.inFlight.of
 	}
 	s.json = f.json || !c.Flags().Changed("json") && !isTerminal(s.stdout)
-	return s.run(c.Context(), f.turnlog, f.sampling.seed.of)
+	return s.run(c.Context(), f.files, f.sampling.seed.of)
 }
 
 // prepare makes the plan of the system, with as many live requests as are asked for.
@@ -241,6 +244,7 @@ func (f *generateFlags) encode(p *system.Plan, asked []prompt) ([]system.Prompt,
 		}
 		prompts[i] = system.Prompt{
 			IDs: ids, TokensMax: min(f.tokensMax.of, room), Sampling: f.sampling.of(i), Stop: f.stop,
+			Arrival: -1, // whenever there is room
 		}
 		if prompts[i].Entry, err = p.Entry(ids); err != nil {
 			return nil, fmt.Errorf("%s: %w", a.where, err)
@@ -273,24 +277,17 @@ type session struct {
 	failed  error // the first of a device
 }
 
-func (s *session) run(ctx context.Context, log string, seed uint64) (err error) {
+func (s *session) run(ctx context.Context, files outputFiles, seed uint64) (err error) {
 	r := system.Run{Seed: seed, Failed: func(err error) {
 		if s.failed == nil {
 			s.failed = err
 		}
 	}}
-	if log != "" {
-		file, err := jsonline.Create(log)
-		if err != nil {
-			return badInput(fmt.Errorf("--turnlog = %q, want a file that can be written: %w", log, err))
-		}
-		w, err := turnlog.NewWriter(file, s.plan.Core)
-		if err != nil {
-			return errors.Join(err, file.Close())
-		}
-		defer func() { err = errors.Join(err, w.Flush(), file.Close()) }()
-		r.Observe = w.Turn
+	close, err := s.observe(&r, files)
+	if err != nil {
+		return err
 	}
+	defer func() { err = errors.Join(err, close()) }()
 	loading := newProgress(s.stderr, "loading")
 	const megabyte = 1e6
 	r.Progress = func(done, total int64) { loading.show(int(done/megabyte), int(total/megabyte)) }

@@ -325,7 +325,7 @@ func TestGenerateInterrupted(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	stdout, stderr := interrupting{stop: stop}, bytes.Buffer{}
 	s := session{plan: plan, prompts: prompts, inFlight: 1, stdout: &stdout, stderr: &stderr}
-	if err := s.run(ctx, "", 0); err == nil || err.Error() != "interrupted; 0 of 1 answer whole" {
+	if err := s.run(ctx, outputFiles{}, 0); err == nil || err.Error() != "interrupted; 0 of 1 answer whole" {
 		t.Errorf("error %v", err)
 	}
 	a := s.document(0)

@@ -81,6 +81,14 @@ func (t *Reader) Name() string { return t.lines.Name() }
 // Header is the first line.
 func (t *Reader) Header() Header { return t.header }
 
+// CheckPair is Header.CheckPair, with the name of the file in its error.
+func (t *Reader) CheckPair(want *Header) error {
+	if err := t.header.CheckPair(want); err != nil {
+		return fmt.Errorf("trace %s:1: %w", t.lines.Name(), err)
+	}
+	return nil
+}
+
 // Close closes the file of Open. It may be called again.
 func (t *Reader) Close() error {
 	closer := t.closer
