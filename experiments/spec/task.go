@@ -306,15 +306,30 @@ func (s *Spec) CalibratedSystems(files map[string]string) (*Spec, error) {
 	return s.reloadSystems(files)
 }
 
-// ModelNames are the models of all points, those of the first point first.
+// ModelNames are the models of all points, smaller ones first: as their systems have them, and in order of
+// appearance where those say nothing.
 func (s *Spec) ModelNames() []string {
-	var out []string
+	var left, out []string
+	before := make(map[[2]string]bool) // the first is smaller than the second
 	for i := range s.Points {
 		for _, name := range s.Points[i].names() {
-			if !slices.Contains(out, name) {
-				out = append(out, name)
+			if !slices.Contains(left, name) {
+				left = append(left, name)
 			}
 		}
+		if y := s.Points[i].System; y != nil {
+			for j := range y.Models {
+				for k := range j {
+					before[[2]string{y.Models[k].Name, y.Models[j].Name}] = true
+				}
+			}
+		}
+	}
+	for len(left) > 0 {
+		next := max(0, slices.IndexFunc(left, func(name string) bool {
+			return !slices.ContainsFunc(left, func(o string) bool { return o != name && before[[2]string{o, name}] })
+		}))
+		out, left = append(out, left[next]), slices.Delete(left, next, next+1)
 	}
 	return out
 }

@@ -56,6 +56,36 @@ func TestTaskPoints(t *testing.T) {
 	}
 }
 
+// TestTaskModels: smaller models come first, whatever is read first; circles do no harm.
+func TestTaskModels(t *testing.T) {
+	alone := func(name string) Point { return Point{Models: []Model{{Name: name}}} }
+	of := func(p Point, names ...string) Point {
+		p.System = &System{}
+		for _, name := range names {
+			p.System.Models = append(p.System.Models, SystemModel{Name: name})
+		}
+		return p
+	}
+	for _, c := range []struct {
+		name   string
+		points []Point
+		want   []string
+	}{
+		{"large first", []Point{of(alone("large"), "small", "large"), of(alone("small"), "small", "large")},
+			[]string{"small", "large"}},
+		{"mid last", []Point{of(alone("small"), "small"), of(alone("large"), "mid", "large"),
+			of(alone("mid"), "small", "mid", "large")}, []string{"small", "mid", "large"}},
+		{"unused", []Point{of(alone("large"), "small", "large")}, []string{"large"}},
+		{"circle", []Point{of(alone("a"), "a", "b"), of(alone("b"), "b", "a")}, []string{"a", "b"}},
+		{"no system", []Point{alone("b"), alone("a")}, []string{"b", "a"}},
+	} {
+		s := Spec{Points: c.points}
+		if got := s.ModelNames(); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
 // TestTaskProblems: the problems are the fixed ones, and those to plan by are of the validation split and
 // none of them.
 func TestTaskProblems(t *testing.T) {
