@@ -127,7 +127,7 @@ func TestLoad(t *testing.T) {
 }
 
 // tiny makes the folder of a model whose tokenizer takes each byte as a token and whose template is ChatML.
-func tiny(t *testing.T) (*Template, *tokenizer.Tokenizer) {
+func tiny(t testing.TB) (*Template, *tokenizer.Tokenizer) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "tiny")
 	shape, err := model.ParseShape("tiny,layers=1")

@@ -134,12 +134,14 @@ func (l *layout) code(at int, kind byte) error {
 	if kind == '%' {
 		closing = "%}"
 	}
+	start := len(l.out)
 	l.out = append(l.out, '{', kind, ' ')
 	depth, literal := 0, -1 // where a string ended that only blanks follow
 	for at < len(l.source) {
 		sign := l.signAt(at)
 		if depth == 0 && strings.HasPrefix(l.source[at+len(sign):], closing) && (sign != "+" || kind == '%') {
 			l.out = append(l.out, " "+closing...)
+			l.guard(start, kind)
 			l.after(at+len(sign)+len(closing), sign, kind == '%')
 			return nil
 		}
@@ -157,7 +159,9 @@ func (l *layout) code(at int, kind byte) error {
 			at, literal = end, len(l.out)
 			continue
 		case '(', '[', '{':
-			depth++
+			if depth++; depth > nestedMax {
+				return fmt.Errorf("brackets in brackets, want at most %d deep", nestedMax)
+			}
 		case ')', ']', '}':
 			depth--
 		}
@@ -171,6 +175,19 @@ func (l *layout) code(at int, kind byte) error {
 		at++
 	}
 	return fmt.Errorf("{%c without its %s", kind, closing)
+}
+
+// guard puts calls into a macro, the tag of which was passed from start on, that count how deep macros are.
+func (l *layout) guard(start int, kind byte) {
+	inside := strings.Fields(string(l.out[start+len("{% "):]))
+	switch {
+	case kind != '%':
+	case inside[0] == "macro":
+		l.out = append(l.out, "{{ "+macroBegins+"() }}"...)
+	case inside[0] == "endmacro":
+		tag := string(l.out[start:])
+		l.out = append(append(l.out[:start], "{{ "+macroEnds+"() }}"...), tag...)
+	}
 }
 
 // isSpace is what Python takes for a blank.

@@ -50,7 +50,7 @@ func Load(dir string) (*Template, error) {
 		return nil, err
 	}
 	file := filepath.Join(dir, "chat_template.jinja")
-	source, err := os.ReadFile(file)
+	source, err := readFile(file)
 	switch {
 	case err == nil:
 		return Parse(file, string(source), special)
@@ -76,6 +76,9 @@ func Load(dir string) (*Template, error) {
 // Parse makes a Template of a Jinja source; errors name file. special has the texts of special tokens by
 // their names in tokenizer_config.json, such as bos_token.
 func Parse(file, source string, special map[string]string) (*Template, error) {
+	if len(source) > sourceBytesMax {
+		return nil, fmt.Errorf("%s: a chat template of %d bytes, want at most %d", file, len(source), sourceBytesMax)
+	}
 	rewritten, err := explicit(source)
 	if err != nil {
 		return nil, fmt.Errorf("%s: chat template: %w", file, err)
@@ -101,6 +104,7 @@ func (t *Template) Render(messages []Message, o Options) (text string, err error
 		"tools":                 jinja.None(),
 		"documents":             jinja.None(),
 	}
+	limited(values)
 	for name, token := range t.special {
 		values[name] = jinja.NewString(token)
 	}
@@ -126,7 +130,7 @@ func conversation(messages []Message) jinja.Value {
 
 // readObject reads a JSON file that is an object; one that does not exist is an empty one.
 func readObject(path string) (map[string]json.RawMessage, error) {
-	data, err := os.ReadFile(path)
+	data, err := readFile(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
@@ -138,6 +142,20 @@ func readObject(path string) (map[string]json.RawMessage, error) {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return values, nil
+}
+
+// readFile reads a file of at most fileBytesMax.
+func readFile(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%s is no regular file", path)
+	case info.Size() > fileBytesMax:
+		return nil, fmt.Errorf("%s has %d bytes, want at most %d", path, info.Size(), fileBytesMax)
+	}
+	return os.ReadFile(path)
 }
 
 func isAbsent(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }

@@ -25,7 +25,7 @@ type file struct {
 }
 
 // fileOf has a made router's tensors.
-func fileOf(t *testing.T, s Shape) *file {
+func fileOf(t testing.TB, s Shape) *file {
 	t.Helper()
 	dir := t.TempDir()
 	if err := Make(dir, s, 1); err != nil {
@@ -58,7 +58,7 @@ func (c *file) drop(name string) {
 }
 
 // folder writes a router folder.
-func (c *file) folder(t *testing.T, metadata string) string {
+func (c *file) folder(t testing.TB, metadata string) string {
 	t.Helper()
 	var tensors []model.Declared
 	for _, name := range c.names {
@@ -335,6 +335,43 @@ func FuzzParseMetadata(f *testing.F) {
 			if size < 0 || size > sizeMax {
 				t.Errorf("%q has a size %d", document, size)
 			}
+		}
+	})
+}
+
+// FuzzOpen: whatever lies in the files of a folder, what is opened is a whole router, and it judges.
+func FuzzOpen(f *testing.F) {
+	for i, metadata := range []string{r2rJSON, citerJSON, collmJSON} {
+		dir := fileOf(f, tinyShapes[i]).folder(f, metadata)
+		weights, err := os.ReadFile(filepath.Join(dir, weightsFile))
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add([]byte(metadata), weights)
+		f.Add([]byte(metadata), weights[:len(weights)-1])
+		f.Add([]byte(collmJSON), weights)
+	}
+	f.Fuzz(func(t *testing.T, metadata, weights []byte) {
+		dir := t.TempDir()
+		for name, content := range map[string][]byte{metadataFile: metadata, weightsFile: weights} {
+			if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r, err := Open(dir)
+		if err != nil {
+			return
+		}
+		for _, tensor := range r.Tensors {
+			if len(tensor.Data) != tensor.Rows*tensor.Columns || len(tensor.Data) == 0 {
+				t.Fatalf("%v: part %d has %d numbers in %d x %d", r.Shape, tensor.Part, len(tensor.Data), tensor.Rows,
+					tensor.Columns)
+			}
+		}
+		x := make([]float32, r.Shape.Hidden)
+		x[0] = 1
+		if score := r.Score(x, x, make([]float32, r.Shape.Top)); score < 0 || score > 1 {
+			t.Errorf("%v: score %v", r.Shape, score)
 		}
 	})
 }
