@@ -81,8 +81,9 @@ func newGenerateOn(backend native.Backend) *cobra.Command {
 		Short: "Answer prompts with real models, and show which model made each token",
 		Long: `Load models and answer one prompt, or a file of prompts with several in flight. On a terminal text
 streams as it comes, coloured by the model that made each token; otherwise one JSON document comes
-at the end (--json=false: text). The models, router and scheduling come from a file, or from flags
-with the eager policy.
+at the end (--json=false: text). Of a file of prompts each answer is printed, in their order, once it
+and all before it are whole, in JSON on a line of its own. The models, router and scheduling come
+from a file, or from flags with the eager policy.
 
 The prompt goes through the chat template of the first model that has one; --no-chat takes it as it
 is. The seed of the first prompt is --seed, that of each further one is 1 more; the same seed gives
@@ -270,7 +271,8 @@ type session struct {
 	many, json     bool
 	stdout, stderr io.Writer
 
-	pieces  [][]answer.Piece // of each answer, where all are printed at the end
+	stream  *stream          // of many answers
+	pieces  [][]answer.Piece // of each of them, where text is printed
 	answers []system.Answered
 	timings []exec.Timing
 	wallNs  core.Time
@@ -309,16 +311,22 @@ func (s *session) run(ctx context.Context, files outputFiles, seed uint64) (err 
 	return s.outcome()
 }
 
-// answer runs the system and keeps what comes; text goes out as it comes where a person looks on.
+// answer runs the system and keeps what comes. Text goes out as it comes where a person looks on; of many
+// answers each goes out when it is whole.
 func (s *session) answer(ctx context.Context, running *system.System) error {
-	var done func(int)
-	bar := newProgress(s.stderr, "prompts")
+	s.answers = make([]system.Answered, len(s.prompts))
 	if s.many {
-		bar.begin(len(s.prompts))
-		done = func(ended int) { bar.show(ended, len(s.prompts)) }
+		s.stream = newStream(s)
+		defer s.stream.close()
 		s.pieces = make([][]answer.Piece, len(s.prompts))
 		for i := range s.prompts {
-			s.prompts[i].Piece = func(p answer.Piece) { s.pieces[i] = append(s.pieces[i], p) }
+			s.prompts[i].Ended = func(a system.Answered) {
+				s.answers[i] = a
+				s.stream.ended <- i
+			}
+			if !s.json {
+				s.prompts[i].Piece = func(p answer.Piece) { s.pieces[i] = append(s.pieces[i], p) }
+			}
 		}
 	} else if !s.json {
 		live := newPainter(s.stdout, s.plan)
@@ -331,9 +339,13 @@ func (s *session) answer(ctx context.Context, running *system.System) error {
 		s.prompts[0].Piece = pieces.put
 	}
 	started := running.Loop.Now()
-	answers, err := running.Answers(ctx, s.prompts, s.inFlight, done)
-	s.answers, s.timings, s.wallNs = answers, running.Loop.Timings(), running.Loop.Now()-started
-	bar.end()
+	answers, err := running.Answers(ctx, s.prompts, s.inFlight, nil)
+	s.timings, s.wallNs = running.Loop.Timings(), running.Loop.Now()-started
+	for i, a := range answers {
+		if s.answers[i].Answer == nil { // never ended
+			s.answers[i] = a
+		}
+	}
 	return err
 }
 

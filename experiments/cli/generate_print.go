@@ -22,15 +22,15 @@ type answerJSON struct {
 	Error            string    `json:"error,omitempty"`
 }
 
-// answersJSON is what it prints of a file of prompts.
-type answersJSON struct {
-	Answers          []answerJSON `json:"answers"` // in the order of the prompts
-	PromptTokens     int          `json:"prompt_tokens"`
-	CompletionTokens int          `json:"completion_tokens"`
-	DroppedDrafts    int32        `json:"dropped_drafts"`
-	Shares           []float64    `json:"shares"` // of the tokens, by model
-	BookkeepingShare float64      `json:"bookkeeping_share"`
-	Throughput       float64      `json:"throughput_tok_s"` // of all together
+// totalsJSON is what it prints of a file of prompts after their answers, which come under "answers", a line
+// each, in the order of the prompts.
+type totalsJSON struct {
+	PromptTokens     int       `json:"prompt_tokens"`
+	CompletionTokens int       `json:"completion_tokens"`
+	DroppedDrafts    int32     `json:"dropped_drafts"`
+	Shares           []float64 `json:"shares"` // of the tokens, by model
+	BookkeepingShare float64   `json:"bookkeeping_share"`
+	Throughput       float64   `json:"throughput_tok_s"` // of all together
 }
 
 // logProbMin stands for what is less likely than any number says (OpenAI's API).
@@ -68,14 +68,12 @@ func rate(tokens int, ns float64) float64 {
 }
 
 // totals adds up all answers.
-func (s *session) totals() answersJSON {
-	all := answersJSON{
-		Answers: make([]answerJSON, len(s.answers)), Shares: make([]float64, len(s.plan.Spec.Models)),
-		BookkeepingShare: bookkeeping(s.timings),
+func (s *session) totals() totalsJSON {
+	all := totalsJSON{
+		Shares: make([]float64, len(s.plan.Spec.Models)), BookkeepingShare: bookkeeping(s.timings),
 	}
 	for i := range s.answers {
 		d := s.document(i)
-		all.Answers[i] = d
 		all.PromptTokens += d.PromptTokens
 		all.CompletionTokens += d.CompletionTokens
 		all.DroppedDrafts += d.DroppedDrafts
@@ -101,39 +99,23 @@ func bookkeeping(timings []exec.Timing) float64 {
 	return sum.Bookkeeping()
 }
 
-// print writes the answers, unless they are on the screen already, and a line about all of them.
+// print writes what is not written yet, and without JSON a line about all answers.
 func (s *session) print() error {
 	all := s.totals()
 	switch {
-	case s.json && s.many:
-		return printJSON(s.stdout, all)
-	case s.json:
-		return printJSON(s.stdout, all.Answers[0])
 	case s.many:
-		if err := s.printTexts(); err != nil {
+		if err := s.stream.finish(all); err != nil || s.json {
 			return err
 		}
+	case s.json:
+		return printJSON(s.stdout, s.document(0))
 	}
 	_, err := fmt.Fprintln(s.stderr, s.summary(&all))
 	return err
 }
 
-// printTexts writes all answers, each under its number.
-func (s *session) printTexts() error {
-	paint := newPainter(s.stdout, s.plan)
-	paint.legend(s.stderr)
-	for i := range s.answers {
-		paint.plain(fmt.Sprintf("--- %d of %d\n", i+1, len(s.answers)))
-		for _, p := range s.pieces[i] {
-			paint.piece(p)
-		}
-		paint.end()
-	}
-	return paint.err
-}
-
 // summary is the line at the end.
-func (s *session) summary(all *answersJSON) string {
+func (s *session) summary(all *totalsJSON) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s, %.1f tok/s", count(all.CompletionTokens, "token"), all.Throughput)
 	for m, share := range all.Shares {

@@ -18,6 +18,7 @@ type Prompt struct {
 	Sampling  exec.Sampling
 	Stop      []string
 	Piece     func(answer.Piece) // as answer.Config.Piece
+	Ended     func(Answered)     // if not nil, is told of the ended answer, from the loop's goroutine
 	// Entry is the model that makes the first token, unless the algorithm draws it; with routing by request
 	// (Plan.Entry) it makes them all.
 	Entry   int
@@ -78,6 +79,9 @@ func (b *batch) submit() error {
 		Stopped: func() { _ = b.s.Loop.Cancel(uint64(i), core.StopString) },
 		Left: func() {
 			b.answers[i].ElapsedNs = b.s.Loop.Now() - started
+			if p.Ended != nil {
+				p.Ended(b.answers[i])
+			}
 			b.ended()
 		},
 	})
