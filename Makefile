@@ -20,6 +20,9 @@ SMOLLM_SUM     := b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db
 ORACLE       := exec/model/transformers
 TRANSFORMERS := .transformers
 
+# Jupyter, which executes the notebooks.
+NOTEBOOKS := .notebooks
+
 # llama.cpp, with which the speed of the CPU device is compared.
 PEER       := .peer
 PEER_BUILD := experiments/peer/requirements.txt experiments/peer/llama.cmake experiments/peer/tile_config.h
@@ -166,6 +169,20 @@ transformers: needs needs-c
 	$(GO) run ./$(ORACLE)/make $(TRANSFORMERS)/models; \
 	$(TRANSFORMERS)/bin/python $(ORACLE)/oracle.py $(TRANSFORMERS)/models \
 		$$([ ! -e $(SMOLLM)/config.json ] || echo --smollm $(SMOLLM))
+
+# Executes the notebooks, in turn, and writes them with their outputs into $(NOTEBOOKS)/executed. Installs 0.6 GiB in
+# $(NOTEBOOKS), of which 0.1 GiB are fetched from the Python package registry.
+.PHONY: notebooks
+notebooks: build
+	@pins=$$(sha256sum < notebooks/requirements.txt); \
+	if [ "$$(cat $(NOTEBOOKS)/installed 2>/dev/null)" != "$$pins" ]; then \
+		echo "installing Jupyter, pandas and matplotlib in $(NOTEBOOKS)"; \
+		rm -rf $(NOTEBOOKS); \
+		$(PYTHON) -m venv $(NOTEBOOKS) 2>/dev/null || { $(APT) python3-venv; $(PYTHON) -m venv $(NOTEBOOKS); }; \
+		$(NOTEBOOKS)/bin/pip install --quiet --no-cache-dir --only-binary :all: -r notebooks/requirements.txt; \
+		echo "$$pins" > $(NOTEBOOKS)/installed; \
+	fi
+	@$(NOTEBOOKS)/bin/python notebooks/execute.py $(NOTEBOOKS)/executed notebooks/*.ipynb
 
 clean:
 	rm -rf bin

@@ -59,7 +59,7 @@ var eagerDashes = []vg.Length{2.5, 1.5}
 // fails if the slices of a line differ in length.
 func Pareto(d ParetoData) (*Figure, error) {
 	d.X.Label = clean(d.X.Label)
-	p := paretoPanels{x: d.X, y: Axis{Label: "accuracy (%)"}, looks: make(map[string]look)}
+	p := newParetoPanels(d.X)
 	for _, q := range d.Panels {
 		if err := p.add(q); err != nil {
 			return nil, err
@@ -97,9 +97,14 @@ type paretoPanels struct {
 	alone  [][]string // a panel: the name beside the points of each layer; "" for none
 	series []Series   // of all panels
 	looks  map[string]look
-	eager  bool // there are eager points, others, models alone
-	other  bool
-	single bool
+	eager  bool            // there are eager lines
+	other  map[string]bool // routings with a line that is not eager
+	single bool            // there are models alone
+}
+
+func newParetoPanels(x Axis) paretoPanels {
+	return paretoPanels{x: x, y: Axis{Label: "accuracy (%)"}, looks: make(map[string]look),
+		other: make(map[string]bool)}
 }
 
 func (p *paretoPanels) add(q ParetoPanel) error {
@@ -130,20 +135,20 @@ func (p *paretoPanels) add(q ParetoPanel) error {
 
 // look is the appearance of a line: colour and mark by its routing, filling and dashes by its policy.
 func (p *paretoPanels) look(line ParetoLine) look {
-	out := look{colour: ink, mark: star, noLine: true}
-	p.single = p.single || line.Alone
-	if name := clean(line.Routing); !line.Alone {
-		known, ok := p.looks[name]
-		if !ok {
-			known = paretoLook(len(p.looks))
-			p.looks[name] = known
-		}
-		out = known
+	if line.Alone {
+		p.single = true
+		return look{colour: ink, mark: star, noLine: true}
+	}
+	name := clean(line.Routing)
+	out, known := p.looks[name]
+	if !known {
+		out = paretoLook(len(p.looks))
+		p.looks[name] = out
 	}
 	if policy, _ := policyLook(line.Policy); policy.colour == policyLooks["eager"].colour {
 		out.inside, out.dashes, p.eager = opened, eagerDashes, true
 	} else {
-		p.other = true
+		p.other[name] = true
 	}
 	return out
 }
@@ -178,7 +183,7 @@ func (p *paretoPanels) entries() []entry {
 	for i := range entries {
 		e := &entries[i]
 		e.interval = false
-		if p.other {
+		if p.other[e.name] {
 			e.look.inside, e.look.dashes = filled, nil
 		}
 	}
@@ -188,7 +193,7 @@ func (p *paretoPanels) entries() []entry {
 		})
 		entries = append(entries, entry{name: name, swatch: &draw})
 	}
-	if p.eager && p.other {
+	if p.eager && len(p.other) > 0 {
 		key("eager", circle, 2, opened)
 		key("delayed", circle, 2, filled)
 	}

@@ -11,7 +11,7 @@ func paretoSample(t *testing.T) (ParetoData, paretoPanels) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := paretoPanels{x: d.X, y: Axis{Label: "accuracy (%)"}, looks: make(map[string]look)}
+	p := newParetoPanels(d.X)
 	for _, q := range d.Panels {
 		if err := p.add(q); err != nil {
 			t.Fatal(err)
@@ -33,7 +33,8 @@ func TestParetoLooks(t *testing.T) {
 	for i, q := range d.Panels {
 		for k, line := range q.Lines {
 			l := p.panels[i].layers[k]
-			if eager := line.Policy == "eager"; (l.fill() == opened) != eager || (l.dashes != nil) != eager {
+			eager := line.Policy == "eager" && !line.Alone
+			if (l.fill() == opened) != eager || (l.dashes != nil) != eager {
 				t.Errorf("%s, %s: filling %d, dashes %v", line.Routing, line.Policy, l.fill(), l.dashes)
 			}
 			if line.Alone != (l.noLine && l.radius == aloneRadius && l.mark == star) {
@@ -117,7 +118,7 @@ func TestParetoNames(t *testing.T) {
 func TestParetoOfOnePolicy(t *testing.T) {
 	line := ParetoLine{Routing: "r2r", Policy: "eager", Throughput: counting(3),
 		Accuracy: []float64{0.5, 0.6, 0.7}}
-	p := paretoPanels{looks: make(map[string]look)}
+	p := newParetoPanels(Axis{})
 	if err := p.add(ParetoPanel{4, []ParetoLine{line}}); err != nil {
 		t.Fatal(err)
 	}
