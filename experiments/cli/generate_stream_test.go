@@ -83,7 +83,7 @@ func TestGenerateStreams(t *testing.T) {
 			t.Error("the first answer was not written while the second was made")
 		}
 	}
-	if err := s.run(t.Context(), "", 0); err != nil {
+	if err := s.run(t.Context(), outputFiles{}, 0); err != nil {
 		t.Fatal(err)
 	}
 	var all answersJSON
@@ -96,7 +96,7 @@ func TestGenerateStreams(t *testing.T) {
 
 	printed := &output{}
 	s = manyOn(t, printed, "a", "b", "c")
-	if err := s.run(t.Context(), "", 0); err != nil {
+	if err := s.run(t.Context(), outputFiles{}, 0); err != nil {
 		t.Fatal(err)
 	}
 	want := ""
@@ -120,7 +120,7 @@ func TestGenerateManyInterrupted(t *testing.T) {
 	letters := strings.Split(strings.Repeat("a", 200), "")
 	s := manyOn(t, stdout, letters...)
 	s.json = true
-	err := s.run(ctx, "", 0)
+	err := s.run(ctx, outputFiles{}, 0)
 	var all answersJSON
 	decode(t, stdout.all.String(), &all)
 	whole, tokens := 0, 0
