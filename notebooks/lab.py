@@ -54,9 +54,10 @@ def large_threshold(rows):
 
 
 def newest(experiment):
-    """The newest complete run of an experiment, or None."""
-    runs = (ROOT / "experiments" / "results" / experiment).glob("*/summary.json")
-    return max((f.parent for f in runs), key=lambda folder: folder.stat().st_mtime, default=None)
+    """The newest complete run of an experiment with answers, or None."""
+    runs = [f.parent for f in (ROOT / "experiments" / "results" / experiment).glob("*/answers.jsonl")]
+    done = [folder for folder in runs if (folder / "summary.json").exists()]
+    return max(done, key=lambda folder: folder.stat().st_mtime, default=None)
 
 
 def answers(folder):
