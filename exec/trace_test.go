@@ -32,7 +32,8 @@ func (w wordy) Fill(model int, rows []core.Row, requests []outcome.Request, resu
 }
 
 // everything is all signals of a model.
-const everything = trace.Token | trace.LogProb | trace.TopProb | trace.Score | trace.Entropy | trace.Draw | trace.EOS
+const everything = trace.Token | trace.LogProb | trace.TopProb | trace.Score | trace.Entropy | trace.Draw |
+	trace.EOS
 
 // roomy is a scenario on one node in which nobody is refused and nothing is shared: what a trace can tell.
 func roomy(seed uint64, policy string, algorithm core.Algorithm) *scenario {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -145,11 +144,7 @@ func recordRun(t *testing.T, c sim.Config, signals []trace.Signals) string {
 		t.Fatal(err)
 	}
 	recorder := trace.NewRecorder(w)
-	kept := &keeper{Source: c.Outcome}
-	c.Outcome = kept
-	c.Observe = func(node int, now core.Time, in []core.Event, out *core.Actions) {
-		recorder.Turn(node, now, kept.restore(in), out)
-	}
+	c.Observe = recorder.Turn
 	if _, err := sim.Run(context.Background(), c); err != nil {
 		t.Fatal(err)
 	}
@@ -157,29 +152,6 @@ func recordRun(t *testing.T, c sim.Config, signals []trace.Signals) string {
 		t.Fatalf("Close: %v, %d skipped", err, recorder.Skipped())
 	}
 	return text.String()
-}
-
-// keeper keeps the results of each launch until its completion has been seen: the simulator
-// uses their memory again as soon as the scheduler has read them.
-type keeper struct {
-	outcome.Source
-	launches [core.ModelsMax][][]core.Result
-}
-
-func (k *keeper) Fill(model int, rows []core.Row, requests []outcome.Request, results []core.Result) {
-	k.Source.Fill(model, rows, requests, results)
-	k.launches[model] = append(k.launches[model], slices.Clone(results))
-}
-
-func (k *keeper) restore(in []core.Event) []core.Event {
-	in = slices.Clone(in)
-	for i := range in {
-		if e := &in[i]; e.Kind == core.BatchDone {
-			e.Results = k.launches[e.Model][0]
-			k.launches[e.Model] = k.launches[e.Model][1:]
-		}
-	}
-	return in
 }
 
 // With another threshold R2R asks only for what the small model said at every position, so long

@@ -72,7 +72,7 @@ func Open(path string) (io.ReadCloser, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w, want a gzip file", path, err), file.Close())
 	}
-	return both{packed, func() error { return errors.Join(packed.Close(), file.Close()) }}, nil
+	return both{packed, file.Close}, nil // Close of packed would only say again what Read has said
 }
 
 // Create makes a file to write, in place of one that is there. If its name ends in .gz it is
