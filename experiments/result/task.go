@@ -29,5 +29,18 @@ func TaskMetricsOf(models []string) []Metric {
 			Definition: "mean time of the score of a prompt, with routing by request; it is taken before the" +
 				" window and is in no throughput"},
 	}
-	return slices.Concat(own, MeasuredMetricsOf(models))
+	out := MeasuredMetricsOf(models)
+	after := slices.IndexFunc(out, func(m Metric) bool { return m.Name == "simulated_error" }) + 1
+	out[after-2].Definition = "throughput_tok_s of the same requests, token by token as they went, in the" +
+		" simulator: with calibrated step times and the mean bookkeeping of the run"
+	out = slices.Insert(out, after,
+		Metric{Name: "simulated_own_tok_s", Unit: "tok/s",
+			Definition: "the same with step times by a law of the run's own steps"},
+		Metric{Name: "simulated_own_error", Unit: "1",
+			Definition: "throughput_tok_s / simulated_own_tok_s - 1: misses that steps of one shape differ"},
+		Metric{Name: "simulated_order_tok_s", Unit: "tok/s",
+			Definition: "the same with the run's own steps, one after another"},
+		Metric{Name: "simulated_order_error", Unit: "1",
+			Definition: "throughput_tok_s / simulated_order_tok_s - 1: misses what the scheduler did otherwise"})
+	return slices.Concat(own, out)
 }

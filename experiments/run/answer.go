@@ -4,20 +4,15 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"os"
 	"slices"
 	"strings"
 
 	"tokenrouter/core"
 	"tokenrouter/core/meter"
-	"tokenrouter/core/route"
 	"tokenrouter/experiments/result"
 	"tokenrouter/experiments/spec"
 	"tokenrouter/experiments/task"
 	"tokenrouter/sim"
-	"tokenrouter/sim/outcome"
-	"tokenrouter/sim/outcome/trace"
 )
 
 // answer runs a job and writes its part, with its requests and answers.
@@ -64,6 +59,9 @@ func (r *runner) answer(ctx context.Context, a *answering, j job) (err error) {
 	s := m.Summary()
 	done.Values = values(p, &s, &out.Result, &counts, predicted)
 	done.Warnings = warnings(p, &s, &out.Result, &counts, note)
+	if k.twins != nil && k.twins.Warning != "" {
+		done.Warnings = append(done.Warnings, k.twins.Warning)
+	}
 	out.add(p, &s, done.Values)
 	k.add(p, a.asked, shown, r.spec.ModelNames(), done.Values)
 	if err := result.WriteAnswers(r.answersPath(j), k.rows(j, a.asked, r.spec.ModelNames())); err != nil {
@@ -84,11 +82,13 @@ func (r *runner) watched(ctx context.Context, a *answering, j job, c core.Config
 	if err != nil {
 		return nil, nil, err
 	}
-	recording, err := r.trace(p, j)
+	recording, err := r.trace(a, j)
 	if err != nil {
 		return nil, nil, errors.Join(err, watch.close())
 	}
-	k, err := a.ask(ctx, p, c, a.asked, done.Seed, m, p.Workload.Steady, watch.observe, recording.observe)
+	look := looking{meter: m, steady: p.Workload.Steady, see: []observer{watch.observe, recording.observe},
+		judged: recording.judged}
+	k, err := a.ask(ctx, p, c, a.asked, done.Seed, look)
 	if err = errors.Join(err, watch.close(), recording.close()); err != nil {
 		return nil, nil, err
 	}
@@ -99,7 +99,13 @@ func (r *runner) watched(ctx context.Context, a *answering, j job, c core.Config
 	for _, t := range k.timings {
 		out.bookkeeping = append(out.bookkeeping, t.Bookkeeping())
 	}
-	return k, out, recording.replay(ctx, p, c, mc, out)
+	twins, err := recording.replay(ctx, p, c, mc, k.timings)
+	if err != nil || twins == nil {
+		return k, out, err
+	}
+	out.simulated, out.Tallies = &twins.Given, twins.Tallies
+	k.twins = twins
+	return k, out, nil
 }
 
 // add adds the metrics that only answers have.
@@ -132,6 +138,12 @@ func (k *asking) add(p *spec.Point, asked []question, shown *traffic, models []s
 		}
 	}
 	v["large_share"] = ratio(large, sum)
+	if k.twins != nil {
+		for name, of := range map[string]*meter.Summary{"own": &k.twins.Means, "order": &k.twins.InOrder} {
+			v["simulated_"+name+"_tok_s"] = of.ThroughputTokS
+			v["simulated_"+name+"_error"] = v["throughput_tok_s"]/of.ThroughputTokS - 1
+		}
+	}
 	algorithm := p.System.Router.Algorithm
 	if algorithm == "small" || algorithm == "large" || algorithm == "query" {
 		return
@@ -169,71 +181,4 @@ func (k *asking) rows(j job, asked []question, models []string) []result.AnswerR
 		rows[i] = row
 	}
 	return rows
-}
-
-// tracing records a job for its twin in the simulator; all is nothing without step times.
-type tracing struct {
-	path string
-	to   *trace.Recording
-}
-
-// trace begins the record of a job.
-func (r *runner) trace(p *spec.Point, j job) (*tracing, error) {
-	if p.Models[0].Latency == nil {
-		return &tracing{}, nil
-	}
-	t := &tracing{path: r.partPath(j) + ".trace.jsonl"}
-	h := trace.Header{Signals: make([]trace.Signals, len(p.Models))}
-	for _, m := range p.Models {
-		h.Models = append(h.Models, m.Name)
-	}
-	var err error
-	t.to, err = trace.Create(t.path, h)
-	return t, err
-}
-
-func (t *tracing) observe(node int, now core.Time, in []core.Event, out *core.Actions) {
-	if t.to != nil {
-		t.to.Turn(node, now, in, out)
-	}
-}
-
-func (t *tracing) close() error {
-	if t.to == nil {
-		return nil
-	}
-	return t.to.Close()
-}
-
-// replay runs what was recorded in the simulator, under the same policy, with the calibrated step times, and
-// removes the record.
-func (t *tracing) replay(ctx context.Context, p *spec.Point, c core.Config, mc meter.Config, out *ran) error {
-	if t.to == nil {
-		return nil
-	}
-	defer func() { _ = errors.Join(os.Remove(t.path), os.Remove(trace.StepsPath(t.path))) }()
-	reader, err := trace.Open(t.path)
-	if err != nil {
-		return err
-	}
-	defer reader.Close()
-	played, err := outcome.NewRecorded(reader, outcome.Paths)
-	if err != nil {
-		return err
-	}
-	mc.OnRequest = nil
-	c.Algorithm = route.Recorded{}
-	twin := sim.Config{
-		Core: c, Workload: played, Outcome: played, Closed: true, Steady: p.Workload.Steady, Meter: meter.New(mc),
-	}
-	for _, m := range p.Models {
-		twin.Latency, twin.Beside = append(twin.Latency, m.Latency), append(twin.Beside, m.Beside)
-	}
-	simulated, err := sim.Run(ctx, twin)
-	if err != nil {
-		return fmt.Errorf("simulation: %w", err)
-	}
-	summary := twin.Meter.Summary()
-	out.simulated, out.Tallies = &summary, simulated.Tallies
-	return nil
 }

@@ -22,6 +22,7 @@ import (
 	"tokenrouter/experiments/result"
 	"tokenrouter/experiments/spec"
 	"tokenrouter/experiments/task"
+	"tokenrouter/sim/outcome/trace"
 )
 
 // tinyShape is that of the tests' models, which have a byte tokenizer.
@@ -370,7 +371,7 @@ thresholds = [0.5]
 func TestAnswersPlanned(t *testing.T) {
 	dir, out := tinyModels(t), t.TempDir()
 	text := strings.Replace(answered, "thresholds = [1, 2]",
-		"thresholds = \"planned\"\n[system]\ncalibrate = true", 1)
+		"thresholds = \"planned\"\n[system]\ncalibrate = true\n[output]\ntrace = true", 1)
 	s := answeringSpec(t, dir, text+`[[routing]]
 name = "large"
 system = "large.toml"
@@ -386,7 +387,7 @@ shares = [0.5]
 	summary := mustRun(t, s, Options{Out: out, Backend: cpu.Backend(), scorer: byHash{}}).Summary
 	for i := range summary.Rows {
 		r := &summary.Rows[i]
-		want := []string{"throughput_tok_s", "simulated_tok_s"}
+		want := []string{"throughput_tok_s", "simulated_tok_s", "simulated_own_tok_s", "simulated_order_tok_s"}
 		if r.Text("routing") != "query" {
 			want = append(want, "predicted_tok_s", "llm_step_mean_ms", "simulated_llm_step_mean_ms")
 		}
@@ -408,8 +409,23 @@ shares = [0.5]
 			t.Error(err)
 		}
 	}
-	if left, _ := filepath.Glob(filepath.Join(out, "*trace*")); len(left) > 0 {
-		t.Errorf("left behind: %v", left)
+	traces, _ := filepath.Glob(filepath.Join(out, TraceDir, "*.jsonl"))
+	steps, _ := filepath.Glob(filepath.Join(out, TraceDir, "*.steps.csv"))
+	if len(traces) != len(s.Points) || len(steps) != len(s.Points) {
+		t.Fatalf("%d traces and %d files of steps, want one a point", len(traces), len(steps))
+	}
+	reader, err := trace.Open(traces[len(traces)-1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	var request trace.Request
+	requests := 0
+	for ; err == nil; err = reader.Read(&request) {
+		requests++
+	}
+	if h := reader.Header(); requests-1 != 12 || len(h.Pair.Weights) == 0 || h.Signals[0] == 0 {
+		t.Errorf("%d requests, header %+v; want 12, hashes and signals", requests-1, h)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"tokenrouter/experiments/spec"
 	"tokenrouter/experiments/system"
 	"tokenrouter/experiments/task"
+	"tokenrouter/sim/outcome/trace"
 )
 
 // answering is a system that answers the problems of all points that name its file, with its models loaded
@@ -25,6 +26,7 @@ type answering struct {
 	practice []question          // validation problems, which show p
 	traffic  map[string]*traffic // of these, by threshold
 	device   func(model int, d exec.Device) exec.Device
+	traced   *trace.Header // of its traces, once it is known
 }
 
 // question is a problem as the models get it.

@@ -9,6 +9,7 @@ import (
 	"tokenrouter/exec"
 	"tokenrouter/experiments/spec"
 	"tokenrouter/experiments/system"
+	"tokenrouter/experiments/twin"
 )
 
 // observer sees every turn, as exec.Config.Observe does.
@@ -32,15 +33,30 @@ type asking struct {
 	timings []exec.Timing
 	counts  core.Counters
 	end     core.Time
+	twins   *twin.Speeds // in the simulator; nil without step times
 }
 
-// ask answers questions with the scheduler's configuration c. m, if not nil, measures: its window closes when
-// the last request is admitted, if steady. All of see are shown each turn first.
+// looking is what looks on while questions are answered; nothing by itself.
+type looking struct {
+	meter  *meter.Meter // its window closes when the last request is admitted, if steady
+	steady bool
+	see    []observer                  // are shown each turn, before the meter
+	judged func(id uint64, right bool) // is told of each answer
+}
+
+// ask answers questions with the scheduler's configuration c.
 func (a *answering) ask(ctx context.Context, p *spec.Point, c core.Config, questions []question, seed uint64,
-	m *meter.Meter, steady bool, see ...observer) (*asking, error) {
+	look looking) (*asking, error) {
 	prompts, err := a.prompts(p, questions)
 	if err != nil {
 		return nil, err
+	}
+	if look.judged != nil {
+		for i := range prompts {
+			prompts[i].Ended = func(of system.Answered) {
+				look.judged(uint64(i), questions[i].problem.Right(of.Text()))
+			}
+		}
 	}
 	running, stop := context.WithCancel(ctx)
 	defer stop()
@@ -49,12 +65,13 @@ func (a *answering) ask(ctx context.Context, p *spec.Point, c core.Config, quest
 	var failure error
 	waiting := len(prompts) // not admitted
 	observe := func(node int, now core.Time, in []core.Event, actions *core.Actions) {
-		for _, o := range see {
+		for _, o := range look.see {
 			o(node, now, in, actions)
 		}
 		for i := range actions.Tokens {
 			out.committed[actions.Tokens[i].Model]++
 		}
+		m := look.meter
 		if m == nil {
 			return
 		}
@@ -63,7 +80,7 @@ func (a *answering) ask(ctx context.Context, p *spec.Point, c core.Config, quest
 			model := actions.Launches[i].Model
 			m.Pages(model, loop.Scheduler().PagesHeld(model))
 		}
-		if waiting -= len(actions.Admits); waiting == 0 && len(actions.Admits) > 0 && steady {
+		if waiting -= len(actions.Admits); waiting == 0 && len(actions.Admits) > 0 && look.steady {
 			m.Close(now)
 		}
 	}
@@ -153,7 +170,7 @@ func (a *answering) measured(ctx context.Context, point *spec.Point) (*spec.Poin
 		if err != nil {
 			return nil, nil, err
 		}
-		k, err := a.ask(ctx, &eager, c, a.practice, 0, nil, false)
+		k, err := a.ask(ctx, &eager, c, a.practice, 0, looking{})
 		if err != nil {
 			return nil, nil, fmt.Errorf("validation problems: %w", err)
 		}

@@ -357,7 +357,7 @@ func (r *runner) end(clean bool) (*Report, error) {
 	}
 	report.Summary = s
 	report.Figures, err = result.Draw(r.dir, s)
-	return report, errors.Join(err, r.publishLogs(), os.RemoveAll(r.parts()))
+	return report, errors.Join(err, r.publishLogs(), r.publishTraces(), os.RemoveAll(r.parts()))
 }
 
 // gather makes one request file of those of the jobs.

@@ -236,6 +236,8 @@ var Keys = []Key{
 	{"output.requests", "boolean", "any spec", "write requests.parquet; default true"},
 	{"output.turn_log", "boolean", "any spec",
 		"write a turn log a point, of the first replicate; default false"},
+	{"output.trace", "boolean", "a spec with routing",
+		"write a trace a point, of the first replicate, with the steps beside it; default false"},
 
 	{"figure[].kind", "threshold | schedules | throughput-speed | pareto | line", "any figure", "which figure"},
 	{"figure[].name", "name", "any figure", "file name; default: the kind"},

@@ -2,7 +2,9 @@ package spec
 
 import (
 	"errors"
+	"fmt"
 	"io"
+	"slices"
 
 	"tokenrouter/core/route"
 	"tokenrouter/sim/outcome"
@@ -32,8 +34,11 @@ func scanRecorded(path string) (facts recordedFacts) {
 		facts.requests++
 		facts.contextMax = max(facts.contextMax, int(r.PromptTokens)+int(r.OutputTokens))
 	}
-	if errors.Is(err, io.EOF) {
+	if err == io.EOF || errors.Is(err, trace.ErrCut) { // the run says that the file is cut off
 		err = nil
+	}
+	if facts.requests == 0 && err == nil {
+		err = fmt.Errorf("trace %s: no whole request", path)
 	}
 	facts.err = errors.Join(err, t.Close())
 	return facts
@@ -57,8 +62,9 @@ func (l *loader) recordedTrace(s *section, p *Point, play outcome.Play) {
 	switch {
 	case facts.err != nil:
 		s.wrong("trace", "want a trace without faults: %v", facts.err)
-	case len(facts.header.Models) != len(p.Models):
-		s.wrong("trace", "want a trace of %d models, not %d", len(p.Models), len(facts.header.Models))
+	case !slices.Equal(facts.header.Models, p.names()):
+		s.wrong("trace", "want a trace of the models %s, not of %s", quoteAll(p.names()),
+			quoteAll(facts.header.Models))
 	}
 	p.Trace, p.Play, p.Outcome = path, play, nil
 	p.Workload.Requests, p.ContextMax = facts.requests, facts.contextMax
@@ -72,6 +78,10 @@ func (l *loader) signals(s *section, p *Point, algorithm string) {
 	}
 	const largest = 1e12
 	threshold := s.number("threshold", 0, -largest, largest)
+	facts := l.recordings[p.Trace]
+	if err := facts.header.CheckAlgorithm(algorithm, ""); err != nil {
+		s.wrong("trace", "want a trace of the algorithm %s: %v", algorithm, err)
+	}
 	need := trace.Score
 	switch algorithm {
 	case "r2r":
@@ -83,7 +93,6 @@ func (l *loader) signals(s *section, p *Point, algorithm string) {
 	case "rstitch":
 		p.Algorithm, need = route.RStitch{Threshold: threshold}, trace.Entropy
 	}
-	facts := l.recordings[p.Trace]
 	for m, has := range facts.header.Signals {
 		if has&need == 0 && (m == 0 || algorithm == "rstitch") {
 			s.wrong("trace", "want a trace with the signal %v of model %d, on which %s decides", need, m, algorithm)

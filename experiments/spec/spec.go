@@ -35,6 +35,7 @@ type Spec struct {
 
 	Requests bool // write requests.parquet
 	TurnLog  bool // write a turn log a point
+	Trace    bool // write a trace a point, of answers
 
 	// Resolved is the spec with all that it extends, as TOML with sorted keys; files that it names follow
 	// as comments with their SHA-256. Hash is that of Resolved, in hexadecimal.
@@ -310,6 +311,9 @@ func (l *loader) head(s *section) {
 	if o := s.sub("output"); o != nil {
 		l.spec.Requests = o.boolean("requests", true)
 		l.spec.TurnLog = o.boolean("turn_log", false)
+		if l.spec.Trace = o.boolean("trace", false); l.spec.Trace && !s.has("routing") {
+			o.wrong("trace", "want [[routing]] for it: the trace of a run whose verdicts are drawn is its seed")
+		}
 		o.done()
 	}
 }
