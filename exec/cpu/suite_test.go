@@ -15,7 +15,7 @@ func TestSuite(t *testing.T) {
 		}
 		t.Run(path.String(), func(t *testing.T) {
 			nativetest.Suite{Backend: Backend(), Options: native.Options{Kernels: path.String()},
-				SameBits: true}.Run(t)
+				SameBits: true, Int8: true}.Run(t)
 		})
 	}
 }

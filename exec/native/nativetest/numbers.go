@@ -2,7 +2,6 @@ package nativetest
 
 import (
 	"fmt"
-	"math"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -76,24 +75,6 @@ func (r *rig) near(what string, got, want []float64, tolerance float64) {
 	}
 }
 
-// inMemory is the reference of random weights.
-func inMemory(c model.Config, seed uint64) *reference.Model {
-	byName := map[string]model.Expected{}
-	for _, e := range c.Expected() {
-		byName[e.Name] = e
-	}
-	source := &native.Random{Config: c, Seed: seed}
-	return &reference.Model{Config: c, Round: true, Weights: func(name string) []float32 {
-		raw, kind, err := source.Tensor(byName[name])
-		if err != nil {
-			panic(err)
-		}
-		out := make([]float32, int64(len(raw))/kind.Bytes())
-		model.ToFloat32(out, raw, kind)
-		return out
-	}}
-}
-
 // headMapping: shapes in which another way to share KV heads, or another width, stays in bounds.
 func (s Suite) headMapping(t *testing.T) {
 	for _, shape := range []string{
@@ -109,7 +90,7 @@ func (s Suite) headMapping(t *testing.T) {
 				t.Fatal(err)
 			}
 			prompt := tokens(20, 37, c.Vocab)
-			want, hidden := inMemory(c, 3).Logits(prompt)
+			want, hidden := referenceOf(c, &native.Random{Config: c, Seed: 3}).Logits(prompt)
 			got := s.random(t, c).alone(prompt)
 			s.nearLast(t, got, want, hidden)
 		})
@@ -159,15 +140,13 @@ func (c converted) Tensor(e model.Expected) ([]byte, model.DType, error) {
 	}
 	values := make([]float32, int64(len(raw))/kind.Bytes())
 	model.ToFloat32(values, raw, kind)
-	out := make([]byte, 0, 4*len(values))
+	if c.kind == model.F32 {
+		return bytesOf(values), c.kind, nil
+	}
+	out := make([]byte, 0, 2*len(values))
 	for _, v := range values {
-		if c.kind == model.F32 {
-			bits := math.Float32bits(v)
-			out = append(out, byte(bits), byte(bits>>8), byte(bits>>16), byte(bits>>24))
-		} else {
-			bits := model.ToF16(v)
-			out = append(out, byte(bits), byte(bits>>8))
-		}
+		bits := model.ToF16(v)
+		out = append(out, byte(bits), byte(bits>>8))
 	}
 	return out, c.kind, nil
 }

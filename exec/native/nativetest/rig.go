@@ -68,7 +68,9 @@ func (s Suite) rig(t *testing.T, c native.Config, source native.Source, l native
 func (s Suite) rigOn(t *testing.T, d *native.Device, c native.Config, source native.Source, l native.Limits,
 ) *rig {
 	t.Helper()
-	m, err := d.Load(context.Background(), native.Load{Name: "test", Config: c, Limits: l, Source: source})
+	m, err := d.Load(context.Background(), native.Load{
+		Name: "test", Config: s.config(c), Limits: l, Source: source, Router: s.router,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,8 @@ package nativetest
 import (
 	"testing"
 
+	"tokenrouter/exec/model"
+	"tokenrouter/exec/model/router"
 	"tokenrouter/exec/native"
 )
 
@@ -14,6 +16,14 @@ type Suite struct {
 	// SameBits: the device promises that the answer to a request has the same bits in any batch, in whatever
 	// parts its prompt comes and on whatever pages it lies. Without it the logits must be near.
 	SameBits bool
+
+	// Int8: the device keeps matrices in 8 bits if it is asked to. Without it, it must say that it does not.
+	Int8 bool
+
+	// The format that is tested; see formats.
+	weights native.Weights
+	group   int
+	router  *router.Router
 }
 
 // Run runs all of it.
@@ -27,23 +37,38 @@ func (s Suite) Run(t *testing.T) {
 	t.Run("sampling", s.sampling)
 	t.Run("samplable", s.samplable)
 	t.Run("frequencies", s.frequencies)
+	t.Run("int8", s.int8)
+	t.Run("scores", s.scores)
 }
 
 // RunSteps runs what needs no arithmetic to be right: how requests, pages and steps go together.
 func (s Suite) RunSteps(t *testing.T) {
 	for _, name := range []string{"qwen3-untied", "qwen2-window"} {
-		c := caseOf(name)
-		t.Run(name, func(t *testing.T) {
-			t.Run("chunks", func(t *testing.T) { s.chunks(t, c) })
-			t.Run("ragged", func(t *testing.T) { s.ragged(t, c) })
-			t.Run("page sizes", func(t *testing.T) { s.pageSizes(t, c) })
-			t.Run("shared pages", func(t *testing.T) { s.sharedPages(t, c) })
-			t.Run("dropped tokens", func(t *testing.T) { s.droppedTokens(t, c) })
-			t.Run("used pages", func(t *testing.T) { s.usedPages(t, c) })
-			t.Run("not a number", func(t *testing.T) { s.notANumber(t, c) })
-			t.Run("refusals", func(t *testing.T) { s.refusals(t, c) })
-			t.Run("two models", func(t *testing.T) { s.twoModels(t, c) })
+		t.Run(name, func(t *testing.T) { s.laws(t, caseOf(name)) })
+	}
+	for _, f := range formats {
+		t.Run(f.name, func(t *testing.T) {
+			c := caseOf("qwen3-untied")
+			if s, ok := s.in(t, f, c); ok {
+				s.laws(t, c)
+			}
 		})
 	}
 	t.Run("memory", s.memory)
+	t.Run("size in int8", s.int8Size)
+	t.Run("router of another model", s.routerOfAnother)
+}
+
+// laws: how requests, pages and steps of a model go together.
+func (s Suite) laws(t *testing.T, c model.Config) {
+	for _, law := range []struct {
+		name string
+		run  func(*testing.T, model.Config)
+	}{
+		{"chunks", s.chunks}, {"ragged", s.ragged}, {"page sizes", s.pageSizes}, {"shared pages", s.sharedPages},
+		{"dropped tokens", s.droppedTokens}, {"used pages", s.usedPages}, {"not a number", s.notANumber},
+		{"refusals", s.refusals}, {"two models", s.twoModels},
+	} {
+		t.Run(law.name, func(t *testing.T) { law.run(t, c) })
+	}
 }
