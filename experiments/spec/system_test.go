@@ -153,7 +153,7 @@ func TestSystemProblems(t *testing.T) {
 		{"threshold", "0.95", "nan", ":22: router.threshold = nan, want a number of -1 to 2"},
 		{"no router folder", `dir = "router"`, "", ":19: router.dir: missing, want a router folder: none is given"},
 		{"infeasible", "[1, 3]", "[2, 4]", ":26: policy.thresholds = [2, 4], want a feasible set"},
-		{"planned", "[1, 3]", `"planned"`, "the chain can not plan here"},
+		{"planned", "[1, 3]", `"planned"`, "want integers: tokenrouter predict finds the best"},
 		{"bare wait", `"50ms"`, "50", ":27: policy.max_wait = 50, want a duration with its unit"},
 		{"page", "page_tokens = 32", "page_tokens = 40",
 			":34: scheduler.page_tokens = 40, want a multiple of 16"},

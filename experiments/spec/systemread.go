@@ -142,7 +142,13 @@ func (l *loader) system(top *section) *System {
 		p.Models = append(p.Models, Model{Name: m.Name})
 	}
 	if q := top.sub("policy"); q != nil {
-		l.policy(q, &p)
+		if n := q.get("thresholds"); n != nil && n.value == "planned" {
+			q.wrong("thresholds", "want integers: tokenrouter predict finds the best from the share of tokens that"+
+				" are routed (--p) and the step times that tokenrouter calibrate measures")
+			q.giveUp()
+		} else {
+			l.policy(q, &p)
+		}
 		s.Policy = p.Policy
 	}
 	return s

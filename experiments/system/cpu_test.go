@@ -1,7 +1,10 @@
 package system
 
 import (
+	"encoding/binary"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 
@@ -82,8 +85,10 @@ func alone(t *testing.T, s *spec.System, ids []int32) core.Result {
 }
 
 // oracle answers a prompt by the definition of the algorithm, token by token: what each model says is
-// computed from the whole text so far, without pages, suffixes or hand-offs.
-func oracle(t *testing.T, s *spec.System, seed uint64, ids []int32, tokens int) string {
+// computed from the whole text so far, without pages, suffixes or hand-offs. rows has what each step must be
+// given, by row: model:anchor+fresh. The anchor is all that the model has been given before, so that its own
+// last token, sampled and never fed, leads what is fresh, and a dropped draft is in nothing.
+func oracle(t *testing.T, s *spec.System, seed uint64, ids []int32, tokens int) (answer string, rows []string) {
 	t.Helper()
 	r := s.Router
 	never := map[string]float64{"r2r": 2, "citer": -1, "collm": 2, "rstitch": 2}
@@ -102,7 +107,10 @@ func oracle(t *testing.T, s *spec.System, seed uint64, ids []int32, tokens int) 
 	if r.Algorithm == "me" {
 		m = draw(0, 0, keyed.Entry)
 	}
+	var given [2]int // tokens of each model
 	for made := 0; made < tokens; {
+		rows = append(rows, fmt.Sprintf("%d:%d+%d", m, given[m], len(ids)-given[m]))
+		given[m] = len(ids)
 		said := only(m, ids)
 		unsure := map[string]bool{
 			"r2r": said.Score >= r.Threshold, "citer": said.Score < r.Threshold, "collm": said.Score > r.Threshold,
@@ -122,7 +130,33 @@ func oracle(t *testing.T, s *spec.System, seed uint64, ids []int32, tokens int) 
 		}
 		made++
 	}
-	return fmt.Sprintf("%s(length, %d dropped)", out, dropped)
+	return fmt.Sprintf("%s(length, %d dropped)", out, dropped), rows
+}
+
+// stepped is what prompts give on the CPU, all in flight, and the rows of each as oracle writes them.
+func stepped(t *testing.T, s *spec.System, prompts []Prompt) (answers []Answered, rows [][]string) {
+	t.Helper()
+	p, err := Prepare(s, Choice{Backend: cpu.Backend()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	rows = make([][]string, len(prompts))
+	y, err := p.Open(t.Context(), Run{Observe: func(_ int, _ core.Time, _ []core.Event, out *core.Actions) {
+		for _, launch := range out.Launches {
+			for _, r := range launch.Rows {
+				rows[r.ID] = append(rows[r.ID], fmt.Sprintf("%d:%d+%d", launch.Model, r.Start, r.Fresh))
+			}
+		}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer y.Close()
+	if answers, err = y.Answers(t.Context(), prompts, len(prompts), nil); err != nil {
+		t.Fatal(err)
+	}
+	return answers, rows
 }
 
 // TestByDefinition: each algorithm on the device, with hand-offs, suffixes and dropped drafts, gives what its
@@ -136,11 +170,15 @@ func TestByDefinition(t *testing.T) {
 			s := pair(t, algorithm)
 			s.Router.Threshold, s.Router.HasThreshold = threshold, algorithm != "me"
 			prompts := promptsOf(3, tokens, 0)
-			got := answers(t, s, cpu.Backend(), prompts, 3)
+			got, rows := stepped(t, s, prompts)
 			made := map[int32]int{}
 			for i, p := range prompts {
-				if want := oracle(t, s, *p.Sampling.Seed, p.IDs, tokens); line(got[i]) != want {
+				want, wantRows := oracle(t, s, *p.Sampling.Seed, p.IDs, tokens)
+				if line(got[i]) != want {
 					t.Errorf("prompt %d:\ngot  %s\nwant %s", i, line(got[i]), want)
+				}
+				if diff := cmp.Diff(wantRows, rows[i]); diff != "" {
+					t.Errorf("prompt %d: steps (-want +got):\n%s", i, diff)
 				}
 				for _, token := range got[i].Tokens {
 					made[token.Model]++
@@ -150,6 +188,52 @@ func TestByDefinition(t *testing.T) {
 				t.Errorf("tokens by model %v, want both", made)
 			}
 		})
+	}
+}
+
+// TestAtThreshold: routers without weights say 0.5 to every token. At that threshold R2R routes, and CITER and
+// Co-LLM do not; a hair beyond it the others do. By hand, for a prompt of 5 tokens and 3 of the answer.
+func TestAtThreshold(t *testing.T) {
+	never := []string{"0:0+5", "0:5+1", "0:6+1"}
+	always := []string{"0:0+5", "1:0+5", "0:5+1", "1:5+1", "0:6+1", "1:6+1"}
+	for _, c := range []struct {
+		algorithm string
+		threshold float64
+		want      []string
+	}{
+		{"r2r", 0.5, always}, {"r2r", 0.5000001, never},
+		{"citer", 0.5, never}, {"citer", 0.5000001, always},
+		{"collm", 0.5, never}, {"collm", 0.4999999, always},
+	} {
+		s := pair(t, c.algorithm)
+		s.Router.Threshold, s.Router.HasThreshold = c.threshold, true
+		empty(t, filepath.Join(s.Router.Dir, "router.safetensors"))
+		got, rows := stepped(t, s, promptsOf(1, 3, 0))
+		if diff := cmp.Diff(c.want, rows[0]); diff != "" {
+			t.Errorf("%s at %v: steps (-want +got):\n%s", c.algorithm, c.threshold, diff)
+		}
+		routed := int32(len(c.want) - 3)
+		for i, token := range got[0].Tokens {
+			if (token.Model == 1) != (routed == 3) {
+				t.Errorf("%s at %v: token %d of model %d", c.algorithm, c.threshold, i, token.Model)
+			}
+		}
+		if got[0].Leave.Dropped != routed || len(got[0].Tokens) != 3 {
+			t.Errorf("%s at %v: %s, want %d dropped", c.algorithm, c.threshold, line(got[0]), routed)
+		}
+	}
+}
+
+// empty makes all numbers of a safetensors file 0.
+func empty(t *testing.T, path string) {
+	t.Helper()
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	clear(raw[8+binary.LittleEndian.Uint64(raw):])
+	if err := os.WriteFile(path, raw, 0o600); err != nil {
+		t.Fatal(err)
 	}
 }
 
