@@ -21,6 +21,7 @@ const (
 	SummaryCSV      = "summary.csv"
 	MetricsFile     = "metrics.md"
 	RequestsFile    = "requests.parquet"
+	TriesFile       = "tries.csv" // of a run on hardware: every measurement of every seed
 )
 
 // WriteFile writes a file as a whole or not at all: under another name first.

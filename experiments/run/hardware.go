@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,12 +12,14 @@ import (
 
 	"tokenrouter/core"
 	"tokenrouter/core/meter"
+	"tokenrouter/exec"
 	"tokenrouter/exec/native"
 	"tokenrouter/experiments/calibrate"
 	"tokenrouter/experiments/result"
 	"tokenrouter/experiments/spec"
 	"tokenrouter/experiments/system"
 	"tokenrouter/sim"
+	"tokenrouter/sim/latency"
 )
 
 // Files of a calibration in a results folder; the samples lie beside it (calibrate.SamplesPath).
@@ -27,9 +30,11 @@ const simulator = "sim"
 
 // hardware is a system with its models loaded, which all jobs use one after another.
 type hardware struct {
-	backend native.Backend
-	plan    *system.Plan
-	system  *system.System
+	backend  native.Backend
+	plan     *system.Plan
+	system   *system.System
+	watchdog *watchdog
+	release  func() // lets others measure
 }
 
 // onHardware makes a runner one for real models. It refuses what only simulated points can do.
@@ -55,13 +60,28 @@ func (r *runner) prepare(ctx context.Context, o *Options) (err error) {
 			o.Doing(what)
 		}
 	}
+	release, err := r.ownMachine(ctx, say)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			release()
+		}
+	}()
 	say("loading models")
 	if r.real, err = openHardware(ctx, r.spec, o.Backend); err != nil {
 		return err
 	}
-	if r.spec, err = r.calibrated(ctx, o.Resume, say); err != nil {
+	r.real.watchdog = r.real.newWatchdog(r.spec.Hardware.Probe)
+	r.spec, err = r.calibrated(ctx, o.Resume, say)
+	if err == nil {
+		err = r.real.watchdog.refer(ctx, r.dir, o.Resume)
+	}
+	if err != nil {
 		return errors.Join(err, r.real.close())
 	}
+	r.real.release = release
 	return nil
 }
 
@@ -106,6 +126,9 @@ func (h *hardware) close() error {
 	if h == nil {
 		return nil
 	}
+	if h.release != nil {
+		h.release()
+	}
 	if h.system != nil {
 		h.system.Close()
 	}
@@ -128,40 +151,81 @@ func (h *hardware) core(p *spec.Point, policy core.Policy) core.Config {
 	return c
 }
 
-// measured runs a world's requests on the hardware, and then in the simulator. The world's Meter sees the
-// hardware; mc makes another for the simulator.
+// measured runs a world's requests on the hardware, between two probes, and then in the simulator: with the
+// calibrated step times, and once more with the means that were measured. The world's Meter sees the
+// hardware; mc makes others for the simulator.
 func (h *hardware) measured(ctx context.Context, p *spec.Point, c sim.Config, mc meter.Config) (ran, error) {
 	l, err := h.newLoop(p, &c)
 	if err != nil {
 		return ran{}, err
 	}
+	out := ran{try: &try{}}
+	if out.try.Before, err = h.watchdog.settled(ctx); err != nil {
+		return ran{}, err
+	}
+	then := processorTimeNow()
 	if err := l.run(ctx); err != nil {
 		return ran{}, err
 	}
-	s := l.loop.Scheduler()
-	out := ran{Result: sim.Result{End: s.Now(), Counters: []core.Counters{s.Counters()}}}
-	for _, t := range l.loop.Timings() {
-		out.bookkeeping = append(out.bookkeeping, t.Bookkeeping())
-	}
-	mc.OnRequest = nil
-	c.Meter, c.Observe = meter.New(mc), nil
-	if c.Workload, err = p.Workload.Source(c.Seed); err != nil {
+	out.others = othersSince(then)
+	if out.try.After, err = h.watchdog.ratio(ctx); err != nil {
 		return ran{}, err
+	}
+	s := l.loop.Scheduler()
+	out.Result = sim.Result{End: s.Now(), Counters: []core.Counters{s.Counters()}}
+	out.steps, out.timings = l.steps, l.loop.Timings()
+	mc.OnRequest, c.Observe = nil, nil
+	simulated, tallies, err := again(ctx, p, c, mc)
+	if err != nil {
+		return ran{}, err
+	}
+	out.simulated, out.Tallies = simulated, tallies
+	measured := c.Meter.Summary()
+	c.Latency = slices.Clone(c.Latency)
+	for i := range c.Latency {
+		if mean := stepMean(simulated, i); mean > 0 && stepMean(&measured, i) > 0 {
+			c.Latency[i] = spec.Scaled(c.Latency[i], stepMean(&measured, i)/mean)
+		}
+	}
+	out.rescaled, _, err = again(ctx, p, c, mc)
+	return out, err
+}
+
+// again simulates the requests of a world.
+func again(ctx context.Context, p *spec.Point, c sim.Config, mc meter.Config) (*meter.Summary,
+	[]latency.Tally, error) {
+	var err error
+	c.Meter = meter.New(mc)
+	if c.Workload, err = p.Workload.Source(c.Seed); err != nil {
+		return nil, nil, err
 	}
 	simulated, err := sim.Run(ctx, c)
 	if err != nil {
-		return ran{}, fmt.Errorf("simulation: %w", err)
+		return nil, nil, fmt.Errorf("simulation: %w", err)
 	}
 	summary := c.Meter.Summary()
-	out.simulated, out.Tallies = &summary, simulated.Tallies
-	return out, nil
+	return &summary, simulated.Tallies, nil
+}
+
+// stepMean is the mean time of a launch of a model in the window, ns; 0 without launches.
+func stepMean(s *meter.Summary, model int) float64 {
+	m := &s.Models[model]
+	if m.Launches == 0 {
+		return 0
+	}
+	return m.Utilisation * float64(s.ClosedNs-s.OpenedNs) / float64(m.Launches)
 }
 
 // ran is what running a job left besides its meter.
 type ran struct {
-	sim.Result                 // Tallies are of the simulation
-	simulated   *meter.Summary // of the same requests, if the job ran on hardware
-	bookkeeping []float64      // share of each model's time that was not inside its device
+	sim.Result // Tallies are of the simulation
+	// On hardware: of the same requests in the simulator, with calibrated step times, and with these scaled to
+	// the measured means.
+	simulated, rescaled *meter.Summary
+	try                 *try
+	others              float64 // share of the processors' time that went to others
+	steps               []spread
+	timings             []exec.Timing
 }
 
 // add adds the metrics that only jobs on hardware have.
@@ -169,15 +233,18 @@ func (r *ran) add(p *spec.Point, s *meter.Summary, v map[string]float64) {
 	if r.simulated == nil {
 		return
 	}
-	v["simulated_tok_s"] = r.simulated.ThroughputTokS
+	v["simulated_tok_s"], v["rescaled_tok_s"] = r.simulated.ThroughputTokS, r.rescaled.ThroughputTokS
 	v["simulated_error"] = s.ThroughputTokS/r.simulated.ThroughputTokS - 1
+	v["rescaled_error"] = s.ThroughputTokS/r.rescaled.ThroughputTokS - 1
+	if !math.IsNaN(r.others) {
+		v["others_share"] = r.others
+	}
 	for i := range s.Models {
 		name := result.Slug(p.Models[i].Name) + "_"
-		v[name+"bookkeeping"] = r.bookkeeping[i]
+		v[name+"bookkeeping"], v[name+"step_spread"] = r.timings[i].Bookkeeping(), r.steps[i].deviation()
 		for prefix, of := range map[string]*meter.Summary{"": s, "simulated_": r.simulated} {
-			if m := &of.Models[i]; m.Launches > 0 {
-				v[prefix+name+"step_mean_ms"] = m.Utilisation * float64(of.ClosedNs-of.OpenedNs) / 1e6 /
-					float64(m.Launches)
+			if mean := stepMean(of, i); mean > 0 {
+				v[prefix+name+"step_mean_ms"] = mean / 1e6
 			}
 		}
 	}
@@ -203,7 +270,7 @@ func (r *runner) calibrated(ctx context.Context, keep bool, say func(string)) (*
 		}
 	}
 	say("measuring step times")
-	samples, err := calibrate.Measure(ctx, r.real.system.Models, r.real.calibration())
+	samples, err := r.real.stepTimes(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -217,13 +284,33 @@ func (r *runner) calibrated(ctx context.Context, keep bool, say func(string)) (*
 	return s.Calibrated(path)
 }
 
+// stepTimes measures the step times. Probes in between give the reference of all later ones.
+func (h *hardware) stepTimes(ctx context.Context) (samples []calibrate.Sample, err error) {
+	const rounds = 6
+	plan := h.calibration()
+	var speeds []calibrate.Speed
+	for range rounds {
+		round, err := calibrate.Measure(ctx, h.system.Models, plan)
+		if err != nil {
+			return nil, err
+		}
+		speed, err := h.watchdog.probe(ctx)
+		if err != nil {
+			return nil, err
+		}
+		samples, speeds = append(samples, round...), append(speeds, speed)
+	}
+	h.watchdog.reference = calibrate.MeanSpeed(speeds)
+	return samples, nil
+}
+
 // calibration is a small grid: what occurs in a steady state of any point, and the first steps.
 func (h *hardware) calibration() calibrate.Plan {
 	bounds := calibrate.BoundsOf(h.plan.Core)
-	const freshMax, rounds, steps = 128, 5, 3
+	const freshMax, steps = 128, 1
 	bounds.Fresh = min(bounds.Fresh, freshMax)
 	return calibrate.Plan{
-		Shapes: calibrate.Grid(bounds), Rounds: rounds, Steps: steps,
+		Shapes: calibrate.Grid(bounds), Rounds: 1, Steps: steps,
 		Neighbour: calibrate.Shape{Rows: max(bounds.Rows/4, 1), Fresh: 1, Context: bounds.Context / 2},
 	}
 }

@@ -44,7 +44,7 @@ func (r *runner) watchers(j job, c core.Config) (*watchers, error) {
 			configs = append(configs, config)
 		}
 		var err error
-		if w.file, err = os.Create(r.logPath(j)); err != nil {
+		if w.file, err = os.Create(r.logPath(j) + workingSuffix); err != nil {
 			return nil, err
 		}
 		if w.log, err = turnlog.NewWriter(w.file, configs...); err != nil {
