@@ -122,9 +122,14 @@ docs:
 	cp "$$(ls -t experiments/results/threshold/*/threshold.png | head -n 1)" docs/threshold.png
 
 # Figure 10 on this machine, about 20 minutes; docs/hardware.md and its figure anew. Wants a machine that does nothing
-# else. RUN=--resume goes on with an interrupted run.
+# else, and takes the processors before all else as far as it may: by its priority, and by that of its session, without
+# which Linux counts the former among the session's own processes only (sched(7), autogroup). RUN=--resume goes on with
+# an interrupted run.
 hardware: build
-	$(BIN) run experiments/hardware.toml $(RUN)
+	@usual=$$(sed -n 's/.* nice //p' /proc/self/autogroup 2>/dev/null || true); \
+	trap '[ -z "$$usual" ] || echo "$$usual" > /proc/self/autogroup' EXIT; \
+	{ echo -20 > /proc/self/autogroup; } 2>/dev/null || true; \
+	nice -n -20 $(BIN) run experiments/hardware.toml $(RUN)
 	@results=$$(ls -td experiments/results/hardware/*/ | head -n 1); \
 	cp $$results/threshold.png docs/hardware.png; \
 	written=$$(mktemp); \

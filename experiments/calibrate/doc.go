@@ -2,6 +2,6 @@
 // tokens and context, alone and while the other models run, and fits the simulator's step-time law to them.
 //
 // A calibration is two files: every single step as CSV, and a TOML file with the fits, which a spec takes in
-// with extends = "FILE". The fit minimises relative errors of the medians of each shape; how far it is from
-// them, and where it is valid, stands beside it.
+// with extends = "FILE". The fit minimises relative errors of the mean times of each shape; how far it is
+// from them, and where it is valid, stands beside it.
 package calibrate

@@ -12,13 +12,13 @@ type ModelFit struct {
 	Model string
 	Alone latency.Fit
 	// Beside is how much longer steps take while the others run: the median, over shapes, of the ratio of
-	// medians, at least 1; 1 if that was not measured.
+	// times, at least 1; 1 if that was not measured.
 	Beside float64
 	// BesideMin and BesideMax are the least and the largest of those ratios.
 	BesideMin, BesideMax float64
 }
 
-// FitModels fits each model's medians over its shapes, models in the order in which they come.
+// FitModels fits each model's mean times over its shapes, models in the order in which they come.
 func FitModels(samples []Sample) ([]ModelFit, error) {
 	var fits []ModelFit
 	for _, s := range samples {
@@ -58,9 +58,9 @@ func fitModel(samples []Sample, name string) (ModelFit, error) {
 		if len(alone[shape]) == 0 {
 			continue
 		}
-		points = append(points, latency.Point{Shape: shape.Total(), Ns: median(alone[shape])})
+		points = append(points, latency.Point{Shape: shape.Total(), Ns: typical(alone[shape])})
 		if len(beside[shape]) > 0 {
-			ratios = append(ratios, float64(median(beside[shape]))/float64(median(alone[shape])))
+			ratios = append(ratios, float64(typical(beside[shape]))/float64(typical(alone[shape])))
 		}
 	}
 	var err error
@@ -74,8 +74,18 @@ func fitModel(samples []Sample, name string) (ModelFit, error) {
 	return fit, nil
 }
 
-// median is the lower one of an even number.
-func median(ns []int64) int64 {
+// typical is the mean of the times that are at most interrupted times the median: a step that took longer was
+// not alone on its processors. It is not the median, for throughput follows the mean, and the times of a
+// machine with a fast and a slow state lie around two values.
+func typical(ns []int64) int64 {
+	const interrupted = 3
 	sorted := slices.Sorted(slices.Values(ns))
-	return sorted[(len(sorted)-1)/2]
+	most := interrupted * sorted[(len(sorted)-1)/2]
+	sum, n := int64(0), int64(0)
+	for _, x := range sorted {
+		if x <= most {
+			sum, n = sum+x, n+1
+		}
+	}
+	return sum / n
 }

@@ -12,7 +12,7 @@ import (
 // Sample is one measured step.
 type Sample struct {
 	Model  string
-	Beside bool // the other models were running steps of their own all the time
+	Beside bool // the other models were running steps of their own all the time; else in turn with it
 	Shape  Shape
 	StepNs int64
 }
@@ -25,14 +25,15 @@ type Plan struct {
 	Rounds int
 	// Steps of a shape in a round, after one that does not count.
 	Steps int
-	// Neighbour is what the other models run while a model is measured beside them.
+	// Neighbour is what the other models run while a model is measured beside them, or in turn with it.
 	Neighbour Shape
 	// Done, if set, is told how many steps have been measured, of how many.
 	Done func(steps, total int)
 }
 
-// Measure times steps of every model, each alone and, if there are others, beside them. It returns what it
-// has when ctx ends, with its error.
+// Measure times steps of every model, each alone and, if there are others, beside them. Alone means in turn
+// with a step of each other model, as it comes in a run: a model that has just read its weights finds more of
+// them in a cache than it will then. It returns what it has when ctx ends, with its error.
 func Measure(ctx context.Context, models []*native.Model, p Plan) ([]Sample, error) {
 	states := []bool{false, true}
 	if len(models) == 1 {
@@ -43,11 +44,7 @@ func Measure(ctx context.Context, models []*native.Model, p Plan) ([]Sample, err
 	for range p.Rounds {
 		for i := range models {
 			for _, beside := range states {
-				neighbours := others(models, i)
-				if !beside {
-					neighbours = nil
-				}
-				round, err := p.round(ctx, models[i], neighbours, func(n int) {
+				round, err := p.round(ctx, models[i], others(models, i), beside, func(n int) {
 					if p.Done != nil {
 						p.Done(len(samples)+n, total)
 					}
@@ -75,14 +72,24 @@ func others(models []*native.Model, i int) []*native.Model {
 	return rest
 }
 
-// round walks the grid once while the neighbours run.
-func (p *Plan) round(ctx context.Context, m *native.Model, neighbours []*native.Model, done func(int),
-) (samples []Sample, err error) {
+// round walks the grid once, while the neighbours run or in turn with them.
+func (p *Plan) round(ctx context.Context, m *native.Model, neighbours []*native.Model, beside bool,
+	done func(int)) (samples []Sample, err error) {
 	running, stop := context.WithCancel(ctx)
 	var group sync.WaitGroup
 	problems := make([]error, len(neighbours))
+	var turns []*stepper
 	for i, n := range neighbours {
-		group.Go(func() { problems[i] = p.load(running, n) })
+		s := newStepper(n)
+		if err := s.prepare(p.Neighbour); err != nil {
+			stop()
+			return nil, err
+		}
+		if !beside {
+			turns = append(turns, s)
+			continue
+		}
+		group.Go(func() { problems[i] = load(running, s) })
 	}
 	defer func() {
 		stop()
@@ -98,6 +105,11 @@ func (p *Plan) round(ctx context.Context, m *native.Model, neighbours []*native.
 			if ctx.Err() != nil {
 				return samples, ctx.Err()
 			}
+			for _, other := range turns {
+				if _, err := other.step(); err != nil {
+					return samples, fmt.Errorf("model %s, in turn with %s: %w", other.model.Name(), m.Name(), err)
+				}
+			}
 			took, err := s.step()
 			if err != nil {
 				return samples, fmt.Errorf("model %s: a step of %+v: %w", m.Name(), shape, err)
@@ -112,14 +124,10 @@ func (p *Plan) round(ctx context.Context, m *native.Model, neighbours []*native.
 }
 
 // load keeps a model busy until ctx ends.
-func (p *Plan) load(ctx context.Context, m *native.Model) error {
-	s := newStepper(m)
-	if err := s.prepare(p.Neighbour); err != nil {
-		return err
-	}
+func load(ctx context.Context, s *stepper) error {
 	for ctx.Err() == nil {
 		if _, err := s.step(); err != nil {
-			return fmt.Errorf("model %s, beside the measured one: %w", m.Name(), err)
+			return fmt.Errorf("model %s, beside the measured one: %w", s.model.Name(), err)
 		}
 	}
 	return nil

@@ -55,7 +55,7 @@ func TOML(heading, samplesFile string, fits []ModelFit) []byte {
 	for _, f := range fits {
 		a := f.Alone
 		fmt.Fprintf(&b, "\n[[models]]\nname = %q\n\n", f.Model)
-		fmt.Fprintf(&b, "# Fitted to the medians of %d shapes: off by %.1f %% in the mean, at most %.1f %% (%s).\n",
+		fmt.Fprintf(&b, "# Fitted to the means of %d shapes: off by %.1f %% in the mean, at most %.1f %% (%s).\n",
 			a.Count, 100*a.MeanRelative, 100*a.MaxRelative, shapeText(a.Worst.Shape))
 		fmt.Fprintf(&b, "# Beside the other models steps take %.3f times as long (%.3f to %.3f over shapes).\n",
 			f.Beside, f.BesideMin, f.BesideMax)

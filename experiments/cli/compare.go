@@ -33,7 +33,8 @@ from is printed. Of values measured here, thresholds within the best one's inter
 			}
 			comparisons := compare(summary)
 			if asJSON {
-				return printJSON(c.OutOrStdout(), comparisonsJSON{summary.Experiment, comparisons})
+				return printJSON(c.OutOrStdout(), comparisonsJSON{summary.Experiment, comparisons,
+					measurementOf(summary)})
 			}
 			return printComparisons(c.OutOrStdout(), summary, comparisons)
 		},
@@ -49,6 +50,7 @@ const throughput = "throughput_tok_s"
 type comparisonsJSON struct {
 	Experiment  string       `json:"experiment"`
 	Comparisons []comparison `json:"comparisons"`
+	Measurement *measurement `json:"measurement,omitempty"`
 }
 
 // comparison is all that is known of one metric.
@@ -347,33 +349,10 @@ func printComparisons(w io.Writer, s *result.Summary, comparisons []comparison) 
 			return err
 		}
 	}
-	printSteps(w, s)
+	if m := measurementOf(s); m != nil {
+		m.print(w)
+	}
 	return nil
-}
-
-// printSteps says of each model of a measured run how long its steps took, as measured and as simulated over
-// all launches, and how much of its time was not spent in the device.
-func printSteps(w io.Writer, s *result.Summary) {
-	if s.Backend == "" {
-		return
-	}
-	fmt.Fprintln(w)
-	for _, model := range s.Models {
-		name := result.Slug(model) + "_"
-		mean := func(metric string) float64 {
-			sum, weight := 0.0, 0.0
-			for i := range s.Rows {
-				v, _ := s.Value(&s.Rows[i], metric)
-				launches, _ := s.Value(&s.Rows[i], name+"launches")
-				if !math.IsNaN(v) && launches > 0 {
-					sum, weight = sum+v*launches, weight+launches
-				}
-			}
-			return sum / weight
-		}
-		fmt.Fprintf(w, "steps of %s: %.3f ms in the mean, %.3f ms as simulated; bookkeeping %.1f %% of its time\n",
-			model, mean(name+"step_mean_ms"), mean("simulated_"+name+"step_mean_ms"), 100*mean(name+"bookkeeping"))
-	}
 }
 
 func (c *comparison) columns(s *result.Summary) []column {

@@ -17,6 +17,7 @@ import (
 // compares. Nothing is said of times.
 func TestRunHardware(t *testing.T) {
 	dir := t.TempDir()
+	t.Setenv("TMPDIR", dir) // where the lock of another test is not
 	var report struct {
 		Experiment, Out string
 		Rows            []map[string]json.RawMessage
@@ -46,7 +47,7 @@ func TestRunHardware(t *testing.T) {
 	}
 	text := mustRun(t, "compare", dir)
 	for _, part := range []string{"measured  sim. %", "measured (this run, on cpu), 5 points",
-		"within the measured", "steps of LLM: "} {
+		"within the measured", "steps of LLM: ", "5 seeds in 5 tries, of which", "measured / simulated - 1: "} {
 		if !strings.Contains(text, part) {
 			t.Errorf("no %q in\n%s", part, text)
 		}
@@ -145,5 +146,44 @@ func TestCompareMeasured(t *testing.T) {
 	far.Rows[3].Values[0] = 162
 	if a := compare(far)[0].Argmax[1]; a.PredictedAgrees != "no" || a.Agree {
 		t.Errorf("3 below the best with an interval of 2: %+v, want no agreement", a)
+	}
+}
+
+// TestMeasurement: tries are counted over seeds, errors averaged over points, step times over launches.
+func TestMeasurement(t *testing.T) {
+	s := measuredSummary()
+	set := func(r *result.Row, values map[string]float64) {
+		for i, m := range s.Metrics {
+			if v, ok := values[m.Name]; ok {
+				r.Values[i] = v
+			}
+		}
+	}
+	s.Rows = s.Rows[:2]
+	s.SeedRows = append(s.SeedRows, measuredSummary().Rows[:2]...)
+	set(&s.SeedRows[0], map[string]float64{
+		"tries": 3, "tries_off": 2, "probe_before": 0.9, "probe_after": 1, "others_share": 0.02})
+	set(&s.SeedRows[1], map[string]float64{
+		"tries": 2, "tries_off": 2, "seeds_off": 1, "probe_before": 1.1, "probe_after": 1.4, "others_share": 0.04})
+	set(&s.Rows[0], map[string]float64{"simulated_error": -0.1, "rescaled_error": 0.02,
+		"slm_step_mean_ms": 1, "slm_launches": 300, "slm_bookkeeping": 0.03, "simulated_slm_step_mean_ms": 1})
+	set(&s.Rows[1], map[string]float64{"simulated_error": 0.06, "rescaled_error": 0.01,
+		"slm_step_mean_ms": 2, "slm_launches": 100, "slm_bookkeeping": 0.07, "simulated_slm_step_mean_ms": 1})
+	m := measurementOf(s)
+	value := func(x float64) *float64 { return &x }
+	want := &measurement{
+		Seeds: 2, Tries: 5, TriesOff: 4, SeedsOff: 1,
+		ProbeMin: value(0.9), ProbeMean: value(1.1), ProbeMax: value(1.4),
+		OthersMean: value(0.03), OthersMax: value(0.04),
+		SimulatedErrorMean: value(0.08), SimulatedBias: value(-0.02),
+		RescaledErrorMean: value(0.015), RescaledErrorMax: value(0.02), RescaledBias: value(0.015),
+		Steps: []modelSteps{{Model: "SLM", MeanMs: value(1.25), SimulatedMs: value(1), Bookkeeping: value(0.04),
+			BookkeepingUs: value(50)}, {Model: "LLM"}},
+	}
+	if diff := cmp.Diff(want, m, cmpopts.EquateApprox(1e-9, 0)); diff != "" {
+		t.Errorf("measurement (-want +got):\n%s", diff)
+	}
+	if s.Backend = ""; measurementOf(s) != nil {
+		t.Error("a simulation measured something")
 	}
 }

@@ -22,6 +22,7 @@ const (
 	MetricsFile     = "metrics.md"
 	RequestsFile    = "requests.parquet"
 	AnswersFile     = "answers.jsonl"
+	TriesFile       = "tries.csv" // of a run on hardware: every measurement of every seed
 )
 
 // WriteFile writes a file as a whole or not at all: under another name first.

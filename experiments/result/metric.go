@@ -121,7 +121,21 @@ func MeasuredMetricsOf(models []string) []Metric {
 		Metric{Name: "simulated_tok_s", Unit: "tok/s", Interval: true,
 			Definition: "throughput_tok_s of the same requests in the simulator, with calibrated step times"},
 		Metric{Name: "simulated_error", Unit: "1", Interval: true, Weight: "window_s",
-			Definition: "throughput_tok_s / simulated_tok_s - 1"})
+			Definition: "throughput_tok_s / simulated_tok_s - 1"},
+		Metric{Name: "rescaled_tok_s", Unit: "tok/s", Interval: true,
+			Definition: "throughput_tok_s of the same requests in the simulator, with step times scaled to the mean" +
+				" of each model that was measured with them"},
+		Metric{Name: "rescaled_error", Unit: "1", Interval: true, Weight: "window_s",
+			Definition: "throughput_tok_s / rescaled_tok_s - 1: what step times do not explain"},
+		Metric{Name: "probe_before", Unit: "1",
+			Definition: "time of steps of fixed shapes right before the seed / at the calibration"},
+		Metric{Name: "probe_after", Unit: "1", Definition: "the same right after the seed"},
+		count("tries", "tries of the seed, all of which are in "+TriesFile),
+		count("tries_off", "of those, how many do not count: probe_before or probe_after was beyond"+
+			" system.probe.tolerance"),
+		count("seeds_off", "seeds of which no try counts, and the one nearest to the calibration was kept"),
+		Metric{Name: "others_share", Unit: "1",
+			Definition: "share of the processors' time during the seed that went to other processes and guests"})
 	for _, name := range models {
 		p := Slug(name) + "_"
 		out = append(out,
@@ -130,7 +144,10 @@ func MeasuredMetricsOf(models []string) []Metric {
 			Metric{Name: "simulated_" + p + "step_mean_ms", Unit: "ms",
 				Definition: "the same in the simulator"},
 			Metric{Name: p + "bookkeeping", Unit: "1",
-				Definition: "share of the time of " + name + "'s passes that was not inside the device"})
+				Definition: "share of the time of " + name + "'s passes that was not inside the device"},
+			Metric{Name: p + "step_spread", Unit: "1",
+				Definition: "standard deviation over mean of the time of a launch of " + name + " / the calibrated" +
+					" time of its shape, alone"})
 	}
 	return out
 }

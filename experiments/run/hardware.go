@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,6 +18,7 @@ import (
 	"tokenrouter/experiments/spec"
 	"tokenrouter/experiments/system"
 	"tokenrouter/sim"
+	"tokenrouter/sim/latency"
 )
 
 // Files of a calibration in a results folder; the samples lie beside it (calibrate.SamplesPath).
@@ -27,9 +29,10 @@ const simulator = "sim"
 
 // hardware is a system with its models loaded, which all jobs use one after another.
 type hardware struct {
-	backend native.Backend
-	plan    *system.Plan
-	system  *system.System
+	backend  native.Backend
+	plan     *system.Plan
+	system   *system.System
+	watchdog *watchdog // nil: jobs are not probed
 }
 
 // onHardware makes a runner one for real models. It refuses what only simulated points can do.
@@ -62,7 +65,12 @@ func (r *runner) prepare(ctx context.Context, o *Options) (err error) {
 	if r.real, err = openHardware(ctx, r.spec, o.Backend); err != nil {
 		return err
 	}
-	if r.spec, err = r.calibrated(ctx, o.Resume, say); err != nil {
+	r.real.watchdog = r.real.newWatchdog(r.spec.Hardware.Probe)
+	r.spec, err = r.calibrated(ctx, o.Resume, say)
+	if err == nil {
+		err = r.real.watchdog.refer(ctx, r.dir, o.Resume)
+	}
+	if err != nil {
 		return errors.Join(err, r.real.close())
 	}
 	return nil
@@ -131,40 +139,84 @@ func (h *hardware) core(p *spec.Point, policy core.Policy) core.Config {
 	return c
 }
 
-// measured runs a world's requests on the hardware, and then in the simulator. The world's Meter sees the
-// hardware; mc makes another for the simulator.
+// measured runs a world's requests on the hardware, between two probes, and then in the simulator: with the
+// calibrated step times, and once more with the means that were measured. The world's Meter sees the
+// hardware; mc makes others for the simulator.
 func (h *hardware) measured(ctx context.Context, p *spec.Point, c sim.Config, mc meter.Config) (ran, error) {
 	l, err := h.newLoop(p, &c)
 	if err != nil {
 		return ran{}, err
 	}
+	out := ran{try: &try{}}
+	if out.try.Before, err = h.watchdog.settled(ctx); err != nil {
+		return ran{}, err
+	}
+	then := processorTimeNow()
 	if err := l.run(ctx); err != nil {
 		return ran{}, err
 	}
+	out.others = othersSince(then)
+	if out.try.After, err = h.watchdog.ratio(ctx); err != nil {
+		return ran{}, err
+	}
 	s := l.loop.Scheduler()
-	out := ran{Result: sim.Result{End: s.Now(), Counters: []core.Counters{s.Counters()}}}
+	out.Result = sim.Result{End: s.Now(), Counters: []core.Counters{s.Counters()}}
+	out.steps = l.steps
 	for _, t := range l.loop.Timings() {
 		out.bookkeeping = append(out.bookkeeping, t.Bookkeeping())
 	}
-	mc.OnRequest = nil
-	c.Meter, c.Observe = meter.New(mc), nil
-	if c.Workload, err = p.Workload.Source(c.Seed); err != nil {
+	mc.OnRequest, c.Observe = nil, nil
+	simulated, tallies, err := again(ctx, p, c, mc)
+	if err != nil {
 		return ran{}, err
+	}
+	out.simulated, out.Tallies = simulated, tallies
+	measured := c.Meter.Summary()
+	c.Latency = slices.Clone(c.Latency)
+	for i := range c.Latency {
+		if mean := stepMean(simulated, i); mean > 0 && stepMean(&measured, i) > 0 {
+			c.Latency[i] = spec.Scaled(c.Latency[i], stepMean(&measured, i)/mean)
+		}
+	}
+	out.rescaled, _, err = again(ctx, p, c, mc)
+	return out, err
+}
+
+// again simulates the requests of a world.
+func again(ctx context.Context, p *spec.Point, c sim.Config, mc meter.Config) (*meter.Summary,
+	[]latency.Tally, error) {
+	var err error
+	c.Meter = meter.New(mc)
+	if c.Workload, err = p.Workload.Source(c.Seed); err != nil {
+		return nil, nil, err
 	}
 	simulated, err := sim.Run(ctx, c)
 	if err != nil {
-		return ran{}, fmt.Errorf("simulation: %w", err)
+		return nil, nil, fmt.Errorf("simulation: %w", err)
 	}
 	summary := c.Meter.Summary()
-	out.simulated, out.Tallies = &summary, simulated.Tallies
-	return out, nil
+	return &summary, simulated.Tallies, nil
+}
+
+// stepMean is the mean time of a launch of a model in the window, ns; 0 without launches.
+func stepMean(s *meter.Summary, model int) float64 {
+	m := &s.Models[model]
+	if m.Launches == 0 {
+		return 0
+	}
+	return m.Utilisation * float64(s.ClosedNs-s.OpenedNs) / float64(m.Launches)
 }
 
 // ran is what running a job left besides its meter.
 type ran struct {
-	sim.Result                 // Tallies are of the simulation
-	simulated   *meter.Summary // of the same requests, if the job ran on hardware
-	bookkeeping []float64      // share of each model's time that was not inside its device
+	sim.Result // Tallies are of the simulation
+	// On hardware: of the same requests in the simulator, with calibrated step times, and with these scaled to
+	// the measured means.
+	simulated, rescaled *meter.Summary
+	bookkeeping         []float64 // share of each model's time that was not inside its device
+	try                 *try      // nil: not probed, nor are others and steps known
+	others              float64   // share of the processors' time that went to others
+	steps               []spread
 }
 
 // add adds the metrics that only jobs on hardware have.
@@ -178,13 +230,22 @@ func (r *ran) add(p *spec.Point, s *meter.Summary, v map[string]float64) {
 		v["simulated_error"] = s.ThroughputTokS/r.simulated.ThroughputTokS - 1
 		sides["simulated_"] = r.simulated
 	}
+	if r.rescaled != nil {
+		v["rescaled_tok_s"] = r.rescaled.ThroughputTokS
+		v["rescaled_error"] = s.ThroughputTokS/r.rescaled.ThroughputTokS - 1
+	}
+	if r.try != nil && !math.IsNaN(r.others) {
+		v["others_share"] = r.others
+	}
 	for i := range s.Models {
 		name := result.Slug(p.Models[i].Name) + "_"
 		v[name+"bookkeeping"] = r.bookkeeping[i]
+		if r.steps != nil {
+			v[name+"step_spread"] = r.steps[i].deviation()
+		}
 		for prefix, of := range sides {
-			if m := &of.Models[i]; m.Launches > 0 {
-				v[prefix+name+"step_mean_ms"] = m.Utilisation * float64(of.ClosedNs-of.OpenedNs) / 1e6 /
-					float64(m.Launches)
+			if mean := stepMean(of, i); mean > 0 {
+				v[prefix+name+"step_mean_ms"] = mean / 1e6
 			}
 		}
 	}
@@ -220,7 +281,7 @@ func (h *hardware) stepTimes(ctx context.Context, path, systemFile string, keep 
 		}
 	}
 	say("measuring step times")
-	samples, err := calibrate.Measure(ctx, h.system.Models, h.calibration())
+	samples, err := h.samples(ctx)
 	if err != nil {
 		return err
 	}
@@ -231,13 +292,37 @@ func (h *hardware) stepTimes(ctx context.Context, path, systemFile string, keep 
 	return calibrate.Write(path, heading, fits, samples)
 }
 
+// samples measures steps. Probes in between, if there is a watchdog, give the reference of all later ones.
+func (h *hardware) samples(ctx context.Context) (samples []calibrate.Sample, err error) {
+	const rounds = 6
+	plan := h.calibration()
+	var speeds []calibrate.Speed
+	for range rounds {
+		round, err := calibrate.Measure(ctx, h.system.Models, plan)
+		if err != nil {
+			return nil, err
+		}
+		samples = append(samples, round...)
+		if h.watchdog == nil {
+			continue
+		}
+		speed, err := h.watchdog.probe(ctx)
+		if err != nil {
+			return nil, err
+		}
+		speeds = append(speeds, speed)
+		h.watchdog.reference = calibrate.MeanSpeed(speeds)
+	}
+	return samples, nil
+}
+
 // calibration is a small grid: what occurs in a steady state of any point, and the first steps.
 func (h *hardware) calibration() calibrate.Plan {
 	bounds := calibrate.BoundsOf(h.plan.Core)
-	const freshMax, rounds, steps = 128, 5, 3
+	const freshMax, steps = 128, 1
 	bounds.Fresh = min(bounds.Fresh, freshMax)
 	return calibrate.Plan{
-		Shapes: calibrate.Grid(bounds), Rounds: rounds, Steps: steps,
+		Shapes: calibrate.Grid(bounds), Rounds: 1, Steps: steps,
 		Neighbour: calibrate.Shape{Rows: max(bounds.Rows/4, 1), Fresh: 1, Context: bounds.Context / 2},
 	}
 }

@@ -45,7 +45,8 @@ latency = { kind = "constant", step = "400us" }
 // real is tiny, run by real models with made up step times.
 var real = strings.NewReplacer(
 	tiny[strings.Index(tiny, "models = ["):strings.Index(tiny, "[router]")],
-	"system = { file = \"pair.toml\", calibration = \"steps.toml\" }\noutput.turn_log = true\n",
+	"system = { file = \"pair.toml\", calibration = \"steps.toml\","+
+		" probe = { tries = 1, wait = \"0s\" } }\noutput.turn_log = true\n",
 	"replicates = 3", "replicates = 2",
 	tiny[strings.Index(tiny, "[[reference]]"):], "",
 ).Replace(tiny)
@@ -81,6 +82,7 @@ func measuring(text string) string {
 // first. No time is judged.
 func TestHardware(t *testing.T) {
 	dir := t.TempDir()
+	t.Setenv("TMPDIR", dir) // where another test's lock is not
 	var doing []string
 	o := Options{Out: dir, Backend: cpu.Backend(), Doing: func(what string) { doing = append(doing, what) }}
 	s := realSpec(t, measuring(real))

@@ -8,9 +8,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"tokenrouter/core"
 	"tokenrouter/core/meter"
@@ -42,7 +44,16 @@ type part struct {
 	Values     map[string]float64 `json:"values"`
 	Warnings   []string           `json:"warnings"`
 	Timeline   *result.Timeline   `json:"timeline,omitempty"`
+	Tries      []try              `json:"tries,omitempty"` // on hardware, in order
+
+	try *try // on hardware: the probes of an attempt
 }
+
+// The files of a job besides its part have a suffix until they are published.
+const (
+	workingSuffix = ".part"
+	keptSuffix    = ".kept"
+)
 
 // runner runs the jobs of one spec into one folder.
 type runner struct {
@@ -69,31 +80,47 @@ func (r *runner) do(ctx context.Context, j job) error {
 	return nil
 }
 
+func (r *runner) run(ctx context.Context, j job) error {
+	if r.real != nil {
+		return r.measure(ctx, j)
+	}
+	done, err := r.attempt(ctx, j)
+	if err != nil {
+		return err
+	}
+	return r.publish(j, workingSuffix, done)
+}
+
 // simulated runs the world of a job whose Observe and Meter are set.
 func simulated(ctx context.Context, c sim.Config) (ran, error) {
 	out, err := sim.Run(ctx, c)
 	return ran{Result: out}, err
 }
 
-func (r *runner) run(ctx context.Context, j job) (err error) {
+// attempt runs a job. Its files are there under workingSuffix, unless it fails.
+func (r *runner) attempt(ctx context.Context, j job) (done *part, err error) {
 	p, seed := j.point, r.spec.WorldSeed(j.point, j.replicate)
 	policy, set, err := r.plans.policy(ctx, p)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	predicted, note, err := r.plans.predict(ctx, p)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	c, mc, err := world(p, policy, seed)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	requests, err := r.recordRequests(j)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer func() { err = requests.close(err) }()
+	defer func() {
+		if err = requests.end(err); err != nil {
+			done = nil
+		}
+	}()
 	counts := tally{refused: make(map[refusal]int)}
 	mc.OnRequest = func(m *meter.Request) {
 		counts.note(m)
@@ -107,36 +134,75 @@ func (r *runner) run(ctx context.Context, j job) (err error) {
 	c.Meter = meter.New(mc)
 	watch, err := r.watchers(j, c.Core)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	c.Observe = watch.observer()
 	out, err := run(ctx, c)
 	if err = errors.Join(err, watch.close()); err != nil {
-		return err
+		return nil, err
 	}
 	s := c.Meter.Summary()
-	done := part{
+	done = &part{
 		Spec: r.spec.Hash, Backend: r.backend, Point: p.Key, Replicate: j.replicate, Seed: seed,
 		Thresholds: set, Values: values(p, &s, &out.Result, &counts, predicted),
-		Warnings: warnings(p, &s, &out.Result, &counts, note),
+		Warnings: warnings(p, &s, &out.Result, &counts, note), try: out.try,
 	}
 	out.add(p, &s, done.Values)
 	if watch.timeline != nil {
 		done.Timeline = &watch.timeline.timeline
 	}
+	return done, nil
+}
+
+// files are those of a job besides its part, under a suffix. A turn log is worked on under its own name.
+func (r *runner) files(j job, suffix string) (paths []string) {
+	if r.spec.Requests {
+		paths = append(paths, r.requestsPath(j)+suffix)
+	}
+	if r.spec.TurnLog && j.replicate == 0 {
+		paths = append(paths, r.logPath(j)+strings.TrimPrefix(suffix, workingSuffix))
+	}
+	return paths
+}
+
+// rename gives the files of a job another suffix.
+func (r *runner) rename(j job, from, to string) (err error) {
+	names := r.files(j, to)
+	for i, path := range r.files(j, from) {
+		if path != names[i] {
+			err = errors.Join(err, os.Rename(path, names[i]))
+		}
+	}
+	return err
+}
+
+// drop removes the files of a job that have the suffix, as far as they are there.
+func (r *runner) drop(j job, suffix string) (failed error) {
+	for _, path := range r.files(j, suffix) {
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			failed = errors.Join(failed, err)
+		}
+	}
+	return failed
+}
+
+// publish makes the files and then the part visible. Only a part counts as a finished job.
+func (r *runner) publish(j job, suffix string, done *part) error {
 	text, err := json.Marshal(done)
 	if err != nil {
 		return err
 	}
-	return r.stage(j, text)
+	if err := r.rename(j, suffix, ""); err != nil {
+		return err
+	}
+	return result.WriteFile(r.partPath(j), text)
 }
 
 // requestFile is the file of a job's requests while it runs; nothing where the spec wants none.
 type requestFile struct {
-	r    *runner
-	j    job
-	path string
-	to   *result.RequestWriter
+	r  *runner
+	j  job
+	to *result.RequestWriter
 }
 
 // recordRequests begins the file.
@@ -145,9 +211,8 @@ func (r *runner) recordRequests(j job) (*requestFile, error) {
 	if !r.spec.Requests {
 		return f, nil
 	}
-	f.path = r.requestsPath(j) + ".part"
 	var err error
-	f.to, err = result.NewRequestWriter(f.path)
+	f.to, err = result.NewRequestWriter(r.requestsPath(j) + workingSuffix)
 	return f, err
 }
 
@@ -157,15 +222,28 @@ func (f *requestFile) add(seed uint64, m *meter.Request) {
 	}
 }
 
-// close makes the job visible, unless it has failed. It returns that failure, or its own.
-func (f *requestFile) close(failure error) error {
+// end closes the file, and removes it if the job has failed. It returns that failure, or its own.
+func (f *requestFile) end(failure error) error {
 	if f.to == nil {
 		return failure
 	}
 	if err := errors.Join(failure, f.to.Close()); err != nil {
-		return errors.Join(err, os.Remove(f.path))
+		return errors.Join(err, os.Remove(f.r.requestsPath(f.j)+workingSuffix))
 	}
-	return f.r.publish(f.j, f.path)
+	return nil
+}
+
+// close makes the job visible whose part is staged, unless it has failed. It returns that failure, or its
+// own.
+func (f *requestFile) close(failure error) error {
+	if err := f.end(failure); err != nil || f.to == nil {
+		return err
+	}
+	path := f.r.requestsPath(f.j)
+	if err := os.Rename(path+workingSuffix, path); err != nil {
+		return err
+	}
+	return os.Rename(f.r.partPath(f.j)+".staged", f.r.partPath(f.j))
 }
 
 // stage writes the part; with requests it waits for their file, which must be there first.
@@ -174,14 +252,6 @@ func (r *runner) stage(j job, text []byte) error {
 		return result.WriteFile(r.partPath(j)+".staged", text)
 	}
 	return result.WriteFile(r.partPath(j), text)
-}
-
-// publish makes the request file and then the part visible. Only a part counts as a finished job.
-func (r *runner) publish(j job, working string) error {
-	if err := os.Rename(working, r.requestsPath(j)); err != nil {
-		return err
-	}
-	return os.Rename(r.partPath(j)+".staged", r.partPath(j))
 }
 
 func (t *tally) note(m *meter.Request) {
@@ -215,7 +285,7 @@ func requestRow(j job, seed uint64, m *meter.Request) result.RequestRow {
 
 // load reads a finished job; ok is false if there is none. A damaged part, or one of another spec, is an
 // error.
-func (r *runner) load(j job) (row result.Row, timeline *result.Timeline, ok bool, err error) {
+func (r *runner) load(j job) (row result.Row, done *part, ok bool, err error) {
 	text, err := os.ReadFile(r.partPath(j))
 	if errors.Is(err, os.ErrNotExist) {
 		return result.Row{}, nil, false, nil
@@ -236,7 +306,7 @@ func (r *runner) load(j job) (row result.Row, timeline *result.Timeline, ok bool
 			" want spec %.12s, point %q, replicate %d", r.partPath(j), d.Spec, d.Point, d.Replicate,
 			r.spec.Hash, j.point.Key, j.replicate)
 	}
-	return r.row(j, &d), d.Timeline, true, nil
+	return r.row(j, &d), &d, true, nil
 }
 
 func (r *runner) row(j job, d *part) result.Row {

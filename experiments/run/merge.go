@@ -44,7 +44,8 @@ func copyParts(into, from string) error {
 	}
 	for _, records := range []bool{false, true} {
 		for _, e := range entries {
-			if (filepath.Ext(e.Name()) == ".json") != records {
+			extension := filepath.Ext(e.Name())
+			if (extension == ".json") != records || extension == ".lock" {
 				continue
 			}
 			text, err := os.ReadFile(filepath.Join(from, e.Name()))

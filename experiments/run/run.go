@@ -71,8 +71,17 @@ func Run(ctx context.Context, s *spec.Spec, o Options) (*Report, error) {
 	if done, report, err := r.finished(&o); done || err != nil {
 		return report, err
 	}
-	if err := r.begin(&o); err != nil {
+	release, err := r.begin(&o)
+	if err != nil {
 		return nil, err
+	}
+	defer release()
+	if o.Backend != (native.Backend{}) {
+		release, err := r.ownMachine(ctx, &o)
+		if err != nil {
+			return nil, err
+		}
+		defer release()
 	}
 	if o.Backend != (native.Backend{}) && !s.Answered {
 		if err := r.prepare(ctx, &o); err != nil {
@@ -178,22 +187,31 @@ func siblings(dir string) string {
 	return "; runs of another form of the spec: " + strings.Join(others, ", ")
 }
 
-// begin makes the folder. It refuses one that holds the run of another spec.
-func (r *runner) begin(o *Options) error {
+// begin makes the folder, and keeps other runs out of it until release. It refuses one that holds the run of
+// another spec, or one that goes on.
+func (r *runner) begin(o *Options) (release func(), err error) {
 	path := filepath.Join(r.dir, result.SpecFile)
 	old, err := os.ReadFile(path)
 	if err == nil && string(old) != string(r.spec.Resolved) {
-		return fmt.Errorf("%s holds results of another spec: want another folder, or remove it", r.dir)
+		return nil, fmt.Errorf("%s holds results of another spec: want another folder, or remove it", r.dir)
 	}
 	if err := os.MkdirAll(r.parts(), 0o755); err != nil {
-		return err
+		return nil, err
+	}
+	if release, err = r.own(o); err != nil {
+		return nil, err
 	}
 	if !o.Resume {
-		if err := r.forget(o); err != nil {
-			return err
-		}
+		err = r.forget(o)
 	}
-	return errors.Join(result.WriteFile(path, r.spec.Resolved), result.WriteEnvironment(r.dir))
+	if err == nil {
+		err = errors.Join(result.WriteFile(path, r.spec.Resolved), result.WriteEnvironment(r.dir))
+	}
+	if err != nil {
+		release()
+		return nil, err
+	}
+	return release, nil
 }
 
 // forget removes the finished jobs of this shard, and the summary that they were in.
@@ -210,8 +228,8 @@ func (r *runner) forget(o *Options) error {
 		remove(r.logPath(j))
 		remove(r.answersPath(j))
 	}
-	files := []string{calibrationFile, result.SummaryJSON, result.SummaryCSV, result.RequestsFile,
-		result.AnswersFile}
+	files := []string{calibrationFile, speedFile, result.TriesFile, result.SummaryJSON, result.SummaryCSV,
+		result.RequestsFile, result.AnswersFile}
 	for _, p := range r.spec.Points {
 		if p.System != nil {
 			files = append(files, calibrationOf(p.System))
@@ -313,17 +331,20 @@ func (r *runner) end(clean bool) (*Report, error) {
 	}
 	s := r.summary()
 	var order []job
+	var tries tryTable
 	for i := range r.spec.Points {
 		var rows []result.Row
 		for replicate := range r.spec.Replicates {
 			j := job{&r.spec.Points[i], replicate}
-			row, timeline, ok, err := r.load(j)
+			row, done, ok, err := r.load(j)
 			if err != nil {
 				return report, err
 			}
 			if !ok {
 				continue
 			}
+			tries.add(j, done.Tries)
+			timeline := done.Timeline
 			report.Done++
 			order, rows = append(order, j), append(rows, row)
 			if timeline != nil {
@@ -352,7 +373,7 @@ func (r *runner) end(clean bool) (*Report, error) {
 			return report, err
 		}
 	}
-	if err := s.Write(r.dir); err != nil {
+	if err := errors.Join(tries.write(r.dir), s.Write(r.dir)); err != nil {
 		return report, err
 	}
 	report.Summary = s

@@ -12,6 +12,7 @@ import (
 	"tokenrouter/exec/native"
 	"tokenrouter/experiments/spec"
 	"tokenrouter/sim"
+	"tokenrouter/sim/latency"
 	"tokenrouter/sim/workload"
 )
 
@@ -27,6 +28,9 @@ type workers struct {
 	meter   *meter.Meter
 	observe func(node int, now core.Time, in []core.Event, out *core.Actions)
 	steady  bool
+	latency []latency.Model
+	running []pass   // by model
+	steps   []spread // by model
 
 	more    bool // requests may follow
 	waiting int  // submitted and not yet admitted
@@ -47,6 +51,8 @@ func (h *hardware) newLoop(p *spec.Point, c *sim.Config) (*workers, error) {
 	if w.limit == 0 {
 		w.limit = math.MaxInt32
 	}
+	w.latency, w.running = c.Latency, make([]pass, len(c.Latency))
+	w.steps = make([]spread, len(c.Latency))
 	var devices []exec.Device
 	for _, m := range h.system.Models {
 		devices = append(devices, native.NewExecutor(m, native.Execution{Seed: c.Seed, Keyed: true}))
@@ -114,9 +120,18 @@ func (w *workers) turn(node int, now core.Time, in []core.Event, out *core.Actio
 	}
 	w.meter.Turn(node, now, in, out)
 	s := w.loop.Scheduler()
+	for i := range in {
+		if e := &in[i]; e.Kind == core.BatchDone && w.running[e.Model].expectedNs > 0 {
+			w.steps[e.Model].add(float64(now-w.running[e.Model].since) / float64(w.running[e.Model].expectedNs))
+		}
+	}
 	for i := range out.Launches {
-		m := out.Launches[i].Model
-		w.meter.Pages(m, s.PagesHeld(m))
+		l := &out.Launches[i]
+		w.meter.Pages(l.Model, s.PagesHeld(l.Model))
+		expected, _ := w.latency[l.Model].StepNs(latency.Shape{
+			Rows: len(l.Rows), FreshTokens: int(l.Fresh), ContextTokens: int(l.Context), Returns: l.Returned,
+		})
+		w.running[l.Model] = pass{now, expected}
 	}
 	w.waiting -= len(out.Admits)
 	if w.steady && !w.closed && !w.more && w.waiting == 0 {
@@ -146,4 +161,30 @@ func (w *workers) Left(e core.Leave) {
 	if w.live == 0 {
 		w.end()
 	}
+}
+
+// pass is one that runs: since when, and how long it takes by the law, alone; 0 or less if that is not known.
+type pass struct {
+	since      core.Time
+	expectedNs int64
+}
+
+// spread adds up how much numbers vary (B. P. Welford, Technometrics 4, 1962).
+type spread struct {
+	n, mean, squares float64
+}
+
+func (s *spread) add(x float64) {
+	s.n++
+	before := x - s.mean
+	s.mean += before / s.n
+	s.squares += before * (x - s.mean)
+}
+
+// deviation is the standard deviation over the mean; 0 of nothing.
+func (s *spread) deviation() float64 {
+	if s.n == 0 {
+		return 0
+	}
+	return math.Sqrt(s.squares/s.n) / s.mean
 }

@@ -17,6 +17,7 @@ type Hardware struct {
 	// Calibrate says that step times are measured before the first point; until then, points have models
 	// without a latency (Spec.Calibrated). Otherwise they are given.
 	Calibrate bool
+	Probe     Probe
 }
 
 // Calibrated is the spec with the step times of a calibration's file. Name, points and Hash stay what they
@@ -33,6 +34,7 @@ func (l *loader) hardware(top *section, calibration string) {
 	h := &Hardware{Backend: s.word("backend", "cpu", "cpu", "cuda", "http")}
 	h.System = l.systemFile(s, "file")
 	h.Calibrate = s.boolean("calibrate", false)
+	h.Probe = s.probe()
 	if path, _ := l.file(s, "calibration"); path != "" {
 		calibration = path
 	}

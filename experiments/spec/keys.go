@@ -32,6 +32,15 @@ var Keys = []Key{
 		"measure the step times for prediction and simulation first; then there are no models; default false"},
 	{"system.calibration", "file", "a spec that real models run",
 		"step times as calibrate has written them; then there are no models"},
+	{"system.probe.tolerance", "number > 0", "a spec that real models run",
+		"a seed counts if steps of fixed shapes, right before and right after it, take as long as at the" +
+			" calibration, give or take this share; default 0.1"},
+	{"system.probe.tries", "1 to 100", "a spec that real models run",
+		"most tries of a seed; if none counts, the one nearest to the calibration is kept, marked; default 4"},
+	{"system.probe.wait", "duration", "a spec that real models run",
+		"longest wait before a try for the machine to be as fast; default 2s"},
+	{"system.probe.extra", "duration", "a spec that real models run",
+		"most that all waits and repeated tries of a run may take, then each seed gets one try; default 5m"},
 
 	{"models[].name", "string", "any model", "as in results and thresholds"},
 	{"models[].node", "integer >= 0", "any model", "node that it is on; default 0, the front"},

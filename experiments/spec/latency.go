@@ -44,7 +44,7 @@ func (l *loader) latency(s *section) latency.Model {
 		return nil
 	}
 	if err == nil && scale != 1 {
-		model = scaledBy(model, scale)
+		model = Scaled(model, scale)
 	}
 	if err == nil && buckets != nil {
 		model, err = latency.NewPadded(model, buckets)
@@ -56,8 +56,8 @@ func (l *loader) latency(s *section) latency.Model {
 	return model
 }
 
-// scaledBy multiplies all times of a model.
-func scaledBy(model latency.Model, factor float64) latency.Model {
+// Scaled multiplies all times of a model by a factor above 0.
+func Scaled(model latency.Model, factor float64) latency.Model {
 	if c, ok := model.(latency.Constant); ok {
 		return latency.Constant(max(int64(math.Round(float64(c)*factor)), 1))
 	}
