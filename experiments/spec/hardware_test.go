@@ -60,6 +60,9 @@ func TestHardware(t *testing.T) {
 		p.Models[1].Latency != nil {
 		t.Errorf("hardware %+v, models %+v", h, p.Models)
 	}
+	if want := (Probe{Tolerance: 0.1, Tries: 4, WaitNs: 2e9, ExtraNs: 300e9}); h.Probe != want {
+		t.Errorf("probe %+v, want %+v", h.Probe, want)
+	}
 	if why := p.Unpredictable(); why != "the step time of SLM is not known before it is measured" {
 		t.Errorf("unpredictable: %q", why)
 	}
@@ -107,6 +110,10 @@ func TestHardwareProblems(t *testing.T) {
 			`:2: system.calibrate = true, want one source of step times`},
 		{"no calibration", "calibrate = true", `calibration = "nothing.toml"`,
 			`:2: system.calibration = "nothing.toml", want a file with models`},
+		{"no try", "calibrate = true", "calibrate = true, probe = { tries = 0 }",
+			`:2: system.probe.tries = 0, want `},
+		{"no tolerance", "calibrate = true", "calibrate = true, probe = { tolerance = 0.0 }",
+			`:2: system.probe.tolerance = 0.0, want `},
 		{"no file", `file = "pair.toml", `, "", ":2: system.file: missing, want the file of a system"},
 		{"no such file", "pair.toml", "other.toml", `:2: system.file = "other.toml", want a file that can be read`},
 		{"backend", "calibrate = true", `calibrate = true, backend = "cpus"`,
