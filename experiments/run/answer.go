@@ -22,6 +22,7 @@ func (r *runner) answer(ctx context.Context, a *answering, j job) (err error) {
 	if err != nil {
 		return err
 	}
+	p, unplanned := withoutPlan(p)
 	policy, set, err := r.plans.policy(ctx, p)
 	if err != nil {
 		return err
@@ -59,8 +60,10 @@ func (r *runner) answer(ctx context.Context, a *answering, j job) (err error) {
 	s := m.Summary()
 	done.Values = values(p, &s, &out.Result, &counts, predicted)
 	done.Warnings = warnings(p, &s, &out.Result, &counts, note)
-	if k.twins != nil && k.twins.Warning != "" {
-		done.Warnings = append(done.Warnings, k.twins.Warning)
+	for _, text := range []string{unplanned, k.warning()} {
+		if text != "" {
+			done.Warnings = append(done.Warnings, text)
+		}
 	}
 	out.add(p, &s, done.Values)
 	k.add(p, a.asked, shown, r.spec.ModelNames(), done.Values)
@@ -72,6 +75,29 @@ func (r *runner) answer(ctx context.Context, a *answering, j job) (err error) {
 		return err
 	}
 	return r.stage(j, text)
+}
+
+// withoutPlan is a point whose thresholds are all 1 where they were to be planned and the chain does not
+// describe what was measured, with a warning; else the point itself.
+func withoutPlan(p *spec.Point) (_ *spec.Point, warning string) {
+	why := p.Unpredictable()
+	if !p.Policy.Planned || why == "" {
+		return p, ""
+	}
+	ones := *p
+	ones.Policy.Planned, ones.Policy.Table = false, nil
+	for range p.Concurrency {
+		ones.Policy.Table = append(ones.Policy.Table, slices.Repeat([]int{1}, len(p.Models)))
+	}
+	return &ones, "thresholds are 1, not planned: " + why
+}
+
+// warning is what a reader must know of the twins; empty: nothing.
+func (k *asking) warning() string {
+	if k.twins == nil {
+		return ""
+	}
+	return k.twins.Warning
 }
 
 // watched asks the questions of a job under all that looks on, and then its twin in the simulator.

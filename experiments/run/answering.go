@@ -156,6 +156,7 @@ func (r *runner) prepareAnswering(jobs []job, o *Options) (_ *answering, err err
 	if a.plan, err = system.Prepare(&y, system.Choice{Backend: o.Backend, Scorer: o.scorer}); err != nil {
 		return nil, blame(a.first, err)
 	}
+	a.freshMax = a.plan.Core.TokenBudget // rare hand-offs bring long suffixes
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, a.close())

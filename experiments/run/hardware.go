@@ -33,6 +33,9 @@ type hardware struct {
 	plan     *system.Plan
 	system   *system.System
 	watchdog *watchdog // nil: jobs are not probed
+	// freshMax bounds the tokens fed in a step whose time is measured: more than come up in a steady state
+	// need not be known.
+	freshMax int
 }
 
 // onHardware makes a runner one for real models. It refuses what only simulated points can do.
@@ -95,7 +98,8 @@ func openHardware(ctx context.Context, s *spec.Spec, backend native.Backend) (h 
 	}
 	y.Queue = backlog(y.Concurrency) - y.Concurrency
 	y.Budget = y.Concurrency * y.ContextMax
-	h = &hardware{backend: backend}
+	const freshMax = 128
+	h = &hardware{backend: backend, freshMax: freshMax}
 	if h.plan, err = system.Prepare(&y, choice); err != nil {
 		return nil, err
 	}
@@ -319,8 +323,8 @@ func (h *hardware) samples(ctx context.Context) (samples []calibrate.Sample, err
 // calibration is a small grid: what occurs in a steady state of any point, and the first steps.
 func (h *hardware) calibration() calibrate.Plan {
 	bounds := calibrate.BoundsOf(h.plan.Core)
-	const freshMax, steps = 128, 1
-	bounds.Fresh = min(bounds.Fresh, freshMax)
+	const steps = 1
+	bounds.Fresh = min(bounds.Fresh, h.freshMax)
 	return calibrate.Plan{
 		Shapes: calibrate.Grid(bounds), Rounds: 1, Steps: steps,
 		Neighbour: calibrate.Shape{Rows: max(bounds.Rows/4, 1), Fresh: 1, Context: bounds.Context / 2},

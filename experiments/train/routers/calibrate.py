@@ -9,6 +9,7 @@ no published rule for it, the default threshold, and OUT/arith-thresholds.toml. 
 """
 
 import argparse
+import functools
 import hashlib
 import json
 import pathlib
@@ -84,15 +85,23 @@ class Calibration:
         row = next(r for r in rows if not r["level"])
         return {k: row[k] for k in ("accuracy", "accuracy_low", "accuracy_high")}
 
+    @functools.cached_property
+    @torch.no_grad()
+    def places(self):
+        """What the small model says along the large one's answers."""
+        own = pair.continued(self.models, self.models.large, self.prompts, [evaluate.ANSWER_MAX] * len(self.prompts))
+        said = list(label.along(self.models, self.models.small, self.prompts, own))
+        hidden, logits = (torch.cat(parts) for parts in zip(*said))
+        return routed.Output(hidden, logits, self.models.best(logits))
+
+    @torch.no_grad()
     def thresholds(self, algorithm):
         """Thresholds at which SHARES of the places would go to the large model, were all before them its own."""
-        rule, signals = self.rule(algorithm, 0.5), []
-        own = pair.continued(self.models, self.models.large, self.prompts, [evaluate.ANSWER_MAX] * len(self.prompts))
-        with torch.no_grad():
-            for h, logits in label.along(self.models, self.models.small, self.prompts, own):
-                out = routed.Output(h, logits, self.models.best(logits))
-                signals.append(routed.entropy(logits) if algorithm == "rstitch" else rule.scores(out))
-        ordered = torch.cat(signals).double().sort(descending=algorithm not in BELOW).values
+        if algorithm == "rstitch":
+            signals = routed.entropy(self.places.logits)
+        else:
+            signals = self.rule(algorithm, None).scores(self.places)
+        ordered = signals.double().sort(descending=algorithm not in BELOW).values
         return [rounded(float(ordered[int(share * len(ordered))])) for share in SHARES]
 
     def points(self, algorithm):

@@ -54,7 +54,7 @@ def along(models, model, prompts, answers):
     states = pair.whole(model, [p + a for p, a in zip(prompts, answers)])
     for p, a, h in zip(prompts, answers, states):
         h = h[len(p) - 1:len(p) - 1 + len(a)]
-        yield h, model.logits(h).float()
+        yield h, pair.logits(model, h)
 
 
 def r2r(models, prompts, counts):

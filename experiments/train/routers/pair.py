@@ -54,9 +54,9 @@ class Models:
         """What ids say, without an end."""
         return self.tokens.decode([i for i in ids if i != END], skip_special_tokens=False)
 
-    def best(self, logits):
+    def best(self, rows):
         """The most likely ids of logits [...][vocabulary]."""
-        return logits[..., :self.real].argmax(dim=-1)
+        return rows[..., :self.real].argmax(dim=-1)
 
 
 def made(program, task, split, count, seed, first=0):
@@ -109,6 +109,11 @@ class Reader:
             cache.keys, cache.values = cache.keys[rows], cache.values[rows]
 
 
+def logits(model, hidden):
+    """Float32 logits of hidden states, as devices compute them; rounded to bf16, the best would often be several."""
+    return torch.nn.functional.linear(hidden.float(), model.model.embed_tokens.weight.float())
+
+
 def side_by_side(prompts):
     """Rows of ids, filled up on the left."""
     width = max(map(len, prompts))
@@ -125,7 +130,7 @@ def continued(models, model, prefixes, most, rows=256):
         reader = Reader(model, [prefixes[i] for i in live], max(most[i] for i in live))
         tokens = side_by_side([prefixes[i] for i in live])
         while True:
-            best = models.best(model.logits(reader.read(tokens)))
+            best = models.best(logits(model, reader.read(tokens)))
             going = []
             for row, (i, token) in enumerate(zip(live, best.tolist())):
                 if i is None:

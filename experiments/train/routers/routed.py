@@ -9,7 +9,7 @@ import math
 
 import torch
 
-from pair import LIVELY, Reader, side_by_side
+from pair import LIVELY, Reader, logits, side_by_side
 from model import END
 
 
@@ -49,9 +49,9 @@ class Scored:
         return leaves.long() * (len(outs) - 1), torch.zeros_like(active), score
 
 
-def entropy(logits):
-    """Of the distribution, divided by the logarithm of the width: 0 to 1."""
-    return torch.special.entr(logits.softmax(dim=-1)).sum(dim=-1) / math.log(logits.shape[-1])
+def entropy(rows):
+    """Of the distributions of rows of logits, divided by the logarithm of the width: 0 to 1."""
+    return torch.special.entr(rows.softmax(dim=-1)).sum(dim=-1) / math.log(rows.shape[-1])
 
 
 class RStitch:
@@ -119,8 +119,8 @@ def walk(models, prompts, rule, most):
             outs = []
             for reader in readers:
                 hidden = reader.read(tokens)
-                logits = reader.model.logits(hidden).float()
-                outs.append(Output(hidden, logits, models.best(logits)))
+                rows = logits(reader.model, hidden)
+                outs.append(Output(hidden, rows, models.best(rows)))
             origin, after, signal = rule.choose(outs, active)
             going = commit(models, answers, live, outs, origin, signal, most)
             judged = torch.tensor([i is not None for i in live]) & (active == 0)
