@@ -13,8 +13,8 @@ BINARY = ROOT / "bin" / "tokenrouter"
 # The Okabe-Ito palette ("Color universal design", 2008), in the order of the project's own figures.
 BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"
 BLACK, GREY = "#222222", "#808080"
-PALETTE = [BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, GREY, BLACK]
-MARKS = ["o", "s", "^", "D", "v", "<", "p", ">"]
+PALETTE = [BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, GREY, BLACK, "#6B3E12"]
+MARKS = ["o", "s", "^", "D", "v", "<", "p", ">", "P"]
 
 plt.rcParams.update({
     "figure.dpi": 110, "figure.constrained_layout.use": True, "font.size": 9, "axes.grid": True,

@@ -74,6 +74,7 @@ const (
 	triangleRight
 	pentagon
 	star
+	wideCross
 	plusMark
 	crossMark
 )
@@ -114,6 +115,9 @@ func (m mark) outline(p vg.Point, r vg.Length) vg.Path {
 	case star:
 		return corners(0, 1.5, 0.35, 0.49, 1.43, 0.46, 0.57, -0.19, 0.88, -1.21, 0, -0.6, -0.88, -1.21,
 			-0.57, -0.19, -1.43, 0.46, -0.35, 0.49)
+	case wideCross:
+		return corners(-0.45, 1.25, 0.45, 1.25, 0.45, 0.45, 1.25, 0.45, 1.25, -0.45, 0.45, -0.45,
+			0.45, -1.25, -0.45, -1.25, -0.45, -0.45, -1.25, -0.45, -1.25, 0.45, -0.45, 0.45)
 	default:
 		return nil
 	}

@@ -2,6 +2,7 @@ package plots
 
 import (
 	"fmt"
+	"image/color"
 	"math"
 	"strconv"
 
@@ -46,7 +47,11 @@ var paretoLooks = []look{
 	{colour: skyBlue, mark: triangleLeft},
 	{colour: frameGrey, mark: pentagon},
 	{colour: ink, mark: triangleRight},
+	{colour: brown, mark: wideCross},
 }
+
+// brown is dark enough to differ from orange and vermilion without hue.
+var brown = color.RGBA{0x6B, 0x3E, 0x12, 0xFF}
 
 const (
 	paretoHeight = 158.0 // of a panel with its title and tick labels

@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// answersSpec writes a spec in which two models of random weights answer six problems, and returns its folder.
+// answersSpec writes a spec in which two models of random weights answer six problems, and returns its
+// folder.
 func answersSpec(t *testing.T) string {
 	t.Helper()
 	small, large := tinyPair(t)
@@ -54,8 +55,8 @@ func TestRunAnswers(t *testing.T) {
 			t.Errorf("%s = %s, want %s", key, got, want)
 		}
 	}
-	if at, share := string(report.Rows[0]["routing_threshold"]), string(report.Rows[0]["large_share"]); at != `""` ||
-		share != "1" {
+	at, share := string(report.Rows[0]["routing_threshold"]), string(report.Rows[0]["large_share"])
+	if at != `""` || share != "1" {
 		t.Errorf("large: routing_threshold = %s, large_share = %s, want none and 1", at, share)
 	}
 	answers, err := os.ReadFile(filepath.Join(out, "answers.jsonl"))

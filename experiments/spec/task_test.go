@@ -184,6 +184,8 @@ func TestTaskRefused(t *testing.T) {
 		{"share", "[0, 0.5]", "[0, 50]", ":44: routing[3].shares[1] = 50, want a number of 0 to 1"},
 		{"name", `name = "query"`, `name = "ME"`,
 			`:42: routing[3].name = "ME", want a name that no other routing`},
+		{"figure", "[[routing]]\nname = \"small\"", "[[figure]]\nkind = \"throughput-speed\"\n[[routing]]\n" +
+			"name = \"small\"", `kind = "throughput-speed", want one routing at one place for this figure, not 4`},
 		{"no router", "systems/rstitch", "systems/pair",
 			`testdata/systems/pair.toml:1: router.algorithm: missing, want`},
 	} {

@@ -105,3 +105,12 @@ func TestTrainedShort(t *testing.T) {
 		t.Errorf("%d answers, want at most %d; figures %+v", answers, answersMax, short.Figures)
 	}
 }
+
+// TestTrainedThreshold: every set of every concurrency, of one routing.
+func TestTrainedThreshold(t *testing.T) {
+	s := trained(t, "pareto-threshold.toml")
+	// N = 2, 3, 4, 6 and 8 have as many sets each.
+	if want := 2 + 3 + 4 + 6 + 8; len(s.Points) != want || s.Figures[0].Kind != "threshold" {
+		t.Errorf("%d points, want %d; figures %+v", len(s.Points), want, s.Figures)
+	}
+}

@@ -75,10 +75,14 @@ func (l *loader) figure(s *section, i int) {
 	l.spec.Figures = append(l.spec.Figures, f)
 }
 
-// onlyAxes refuses axes that a figure could not tell apart.
+// onlyAxes refuses axes that a figure could not tell apart: a routing by itself is none.
 func (l *loader) onlyAxes(s *section, axes ...string) {
 	for _, a := range l.spec.Axes {
-		if !slices.Contains(axes, a.Name) {
+		switch {
+		case slices.Contains(axes, a.Name) || slices.Contains(RoutingAxes, a.Name) && len(a.Values) < 2:
+		case slices.Contains(RoutingAxes, a.Name):
+			s.wrong("kind", "want one routing at one place for this figure, not %d", len(a.Values))
+		default:
 			s.wrong("kind", "want no axis sweep.%s for this figure: take the figure \"line\"", a.Name)
 		}
 	}

@@ -15,6 +15,7 @@
 //	tokenizer_hash                      the same of the small model's tokenizer.json
 //	note               free text
 //	quantiles          by task, 101 numbers: quantiles 0, 0.01 ... 1 of the scores of its validation prompts
+//	embedding_layers   mf, sw: layers of the small model that a prompt's embedding goes through
 //	width              mf: width w that models and prompts are compared in    (published: 128)
 //	battles            sw: prompts n that are stored
 //	rank               causal: rank r of the changes
@@ -37,8 +38,9 @@
 //
 // # Scores
 //
-// The embedding q of a prompt is the mean, over its tokens, of the small model's hidden states after the last
-// norm, less embedding.mean and divided by embedding.deviation; and a 1 behind them.
+// The embedding q of a prompt is the mean, over its tokens, of the small model's hidden states after the
+// first embedding_layers layers, without a norm, less embedding.mean and divided by embedding.deviation; and
+// a 1 behind them.
 //
 //	mf       sigmoid(w ((P[large] / |P[large]| - P[small] / |P[small]|) * W q)), * place by place
 //	sw       sum w y / sum w over the stored battles y, with w = 10 * 10^(s / max s) and s the cosine of q and

@@ -67,7 +67,10 @@ func (r rows) row(i int) []float32 { return r.data[i*r.width : (i+1)*r.width] }
 func (r rows) from(i int) rows { return rows{r.width, r.data[i*r.width:]} }
 
 // states returns the hidden states after the last norm of the tokens from the position first on.
-func (e *encoder) states(ids []int32, first int) rows {
+func (e *encoder) states(ids []int32, first int) rows { return e.normed(e.stream(ids, first), e.norm) }
+
+// stream returns the hidden states after the last layer, before the norm, from the position first on.
+func (e *encoder) stream(ids []int32, first int) rows {
 	x := newRows(len(ids), e.config.Hidden)
 	for i, id := range ids {
 		copy(x.row(i), e.embedding[int(id)*x.width:(int(id)+1)*x.width])
@@ -79,7 +82,7 @@ func (e *encoder) states(ids []int32, first int) rows {
 		}
 		x = e.pass(&e.layers[i], x, wanted)
 	}
-	return e.normed(x, e.norm)
+	return x
 }
 
 // pass takes all tokens through a layer and returns those from the position first on.

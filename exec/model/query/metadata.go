@@ -28,6 +28,7 @@ type metadata struct {
 	smallModel, largeModel, note        string
 	smallHash, largeHash, tokenizerHash string
 	quantiles                           map[string][]float64
+	embeddingLayers                     int
 	width, battles, rank                int
 	layers, heads, intermediate, vocab  int
 }
@@ -111,8 +112,10 @@ func (m *metadata) keys() map[string]func(json.RawMessage) error {
 	}
 	switch m.kind {
 	case MF:
+		keys["embedding_layers"] = size(&m.embeddingLayers, layersMax)
 		keys["width"] = size(&m.width, sizeMax)
 	case SW:
+		keys["embedding_layers"] = size(&m.embeddingLayers, layersMax)
 		keys["battles"] = size(&m.battles, sizeMax)
 	case BERT:
 		keys["layers"] = size(&m.layers, layersMax)

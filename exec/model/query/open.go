@@ -64,6 +64,8 @@ func (m *metadata) belongs(small *model.Folder) error {
 	switch {
 	case m.hidden != c.Hidden:
 		return fmt.Errorf("hidden_size = %d, but %s has hidden states of %d numbers", m.hidden, small.Dir, c.Hidden)
+	case m.embeddingLayers > c.Layers:
+		return fmt.Errorf("embedding_layers = %d, but %s has %d layers", m.embeddingLayers, small.Dir, c.Layers)
 	case m.kind == BERT && m.vocab != c.Vocab:
 		return fmt.Errorf("vocab = %d, but %s has a vocabulary of %d", m.vocab, small.Dir, c.Vocab)
 	}

@@ -219,6 +219,9 @@ var badMetadata = []badFolder{
 	{"huge width", MF, set("width", 1<<40), []string{"width = 1099511627776, want a whole number"}},
 	{"too many layers", BERT, set("layers", 1025), []string{"layers = 1025, want a whole number from 1 to"}},
 	{"heads that do not divide", BERT, set("heads", 3), []string{"width = 128 for 3 heads"}},
+	{"no layers", SW, set("embedding_layers", 0), []string{"embedding_layers = 0, want a whole number"}},
+	{"layers that the small model lacks", MF, set("embedding_layers", 3),
+		[]string{"embedding_layers = 3, but testdata/small has 2 layers"}},
 	{"odd heads", BERT, set("heads", 128), []string{"width = 128 for 128 heads, want an even number for each"}},
 	{"name of numbers", MF, set("small_model", 1), []string{"small_model = 1, want text"}},
 	{"name null", MF, set("note", nil), []string{"note = null, want text"}},
@@ -341,7 +344,7 @@ func FuzzParseMetadata(f *testing.F) {
 		if err != nil {
 			return
 		}
-		sizes := map[Kind][]int{MF: {m.width}, SW: {m.battles}, Causal: {m.rank},
+		sizes := map[Kind][]int{MF: {m.width, m.embeddingLayers}, SW: {m.battles}, Causal: {m.rank},
 			BERT: {m.layers, m.width, m.heads, m.intermediate, m.vocab}}[m.kind]
 		if len(sizes) == 0 || slices.Min(append(sizes, m.hidden)) < 1 || slices.Max(sizes) > sizeMax {
 			t.Errorf("%q is taken as %+v", document, m)

@@ -39,9 +39,11 @@ func (m *metadata) embedding(t *tensors, small *model.Folder) (func(ids []int32)
 			return nil, fmt.Errorf("tensor embedding.deviation has %v at place %d, want numbers above 0", d, i)
 		}
 	}
-	e := newEncoder(small.Config, true, weightsOf(small))
+	c := small.Config
+	c.Layers = m.embeddingLayers
+	e := newEncoder(c, true, weightsOf(small))
 	return func(ids []int32) []float64 {
-		q := mean(e.states(ids, 0))
+		q := mean(e.stream(ids, 0))
 		for i := range q {
 			q[i] = (q[i] - float64(centre[i])) / float64(deviation[i])
 		}

@@ -14,9 +14,8 @@ import torch
 from torch import nn
 
 import fitting
-from preferences import WIN
-
-from model import HEAD_DIM, Model, Shape, rope  # noqa: E402: preferences says where it is
+from preferences import WIN  # before model: it says where that is
+from model import HEAD_DIM, Model, Shape, rope
 
 LABELS = 3
 MATRICES = {"self_attn": ("q_proj", "k_proj", "v_proj", "o_proj"), "mlp": ("gate_proj", "up_proj", "down_proj")}

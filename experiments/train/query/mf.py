@@ -47,5 +47,5 @@ def fit(preferences, embedding, seed):
 
 def router(network, embedding):
     """Tensors, sizes, and what scores prompts."""
-    return ({**embedding.tensors(), **network.state_dict()}, {"width": network.P.weight.shape[1]},
+    return ({**embedding.tensors(), **network.state_dict()}, {**embedding.sizes(), "width": network.P.weight.shape[1]},
             lambda prompts: network(embedding(prompts)).sigmoid())

@@ -40,4 +40,4 @@ def fit(preferences, embedding, seed):
 def router(store, embedding):
     """Tensors, sizes, and what scores prompts."""
     tensors = {**embedding.tensors(), "battles.embedding": store.points, "battles.outcome": store.outcomes}
-    return tensors, {"battles": len(store.outcomes)}, lambda prompts: store(embedding(prompts))
+    return tensors, {**embedding.sizes(), "battles": len(store.outcomes)}, lambda prompts: store(embedding(prompts))
