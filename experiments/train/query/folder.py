@@ -96,8 +96,8 @@ license: apache-2.0
 # {path.name}
 
 RouteLLM's router by {ABOUT[kind]} (arXiv 2406.18665), which sends a prompt to {names[0]} or {names[1]} as a whole. Its
-score is the chance that only the large model answers rightly. `experiments/train/query` of the TokenRouter project made
-it; exec/model/query reads it.
+score rises with the chance that only the large model answers rightly. `experiments/train/query` of the TokenRouter
+project made it; exec/model/query reads it.
 
 - {note}
 - Parameters and stored numbers: {sum(t.numel() for t in tensors.values()):,}; sizes {json.dumps(sizes)}.
