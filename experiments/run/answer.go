@@ -22,7 +22,7 @@ func (r *runner) answer(ctx context.Context, a *answering, j job) (err error) {
 	if err != nil {
 		return err
 	}
-	p, unplanned := withoutPlan(p)
+	p, unplanned := r.planned(ctx, p)
 	policy, set, err := r.plans.policy(ctx, p)
 	if err != nil {
 		return err
@@ -77,19 +77,21 @@ func (r *runner) answer(ctx context.Context, a *answering, j job) (err error) {
 	return r.stage(j, text)
 }
 
-// withoutPlan is a point whose thresholds are all 1 where they were to be planned and the chain does not
-// describe what was measured, with a warning; else the point itself.
-func withoutPlan(p *spec.Point) (_ *spec.Point, warning string) {
-	why := p.Unpredictable()
-	if !p.Policy.Planned || why == "" {
+// planned is the point itself, or one whose thresholds are all 1 where they were to be planned and the chain
+// can not tell of what was measured, with a warning.
+func (r *runner) planned(ctx context.Context, p *spec.Point) (_ *spec.Point, warning string) {
+	if !p.Policy.Planned {
 		return p, ""
 	}
-	ones := *p
-	ones.Policy.Planned, ones.Policy.Table = false, nil
-	for range p.Concurrency {
-		ones.Policy.Table = append(ones.Policy.Table, slices.Repeat([]int{1}, len(p.Models)))
+	if _, err := r.plans.thresholds(ctx, p); err != nil {
+		ones := *p
+		ones.Policy.Planned, ones.Policy.Table = false, nil
+		for range p.Concurrency {
+			ones.Policy.Table = append(ones.Policy.Table, slices.Repeat([]int{1}, len(p.Models)))
+		}
+		return &ones, "thresholds are 1, not planned: " + err.Error()
 	}
-	return &ones, "thresholds are 1, not planned: " + why
+	return p, ""
 }
 
 // warning is what a reader must know of the twins; empty: nothing.

@@ -463,16 +463,18 @@ func TestAnswersResume(t *testing.T) {
 // TestWithoutPlan: where the chain does not describe a point, its thresholds are 1 for every N, and that is
 // said.
 func TestWithoutPlan(t *testing.T) {
+	r := &runner{plans: newPlanner()}
 	p := spec.Point{Concurrency: 3, Models: []spec.Model{{Name: "a"}, {Name: "b"}}}
 	p.Policy = spec.Policy{Kind: "delayed", Planned: true}
-	got, warning := withoutPlan(&p)
+	got, warning := r.planned(t.Context(), &p)
 	want := [][]int{{1, 1}, {1, 1}, {1, 1}}
 	if diff := cmp.Diff(want, got.Policy.Table); diff != "" || got.Policy.Planned || !p.Policy.Planned ||
-		warning != "thresholds are 1, not planned: verdicts are not independent draws" {
+		warning != "thresholds are 1, not planned: the chain does not describe the point: verdicts are not"+
+			" independent draws" {
 		t.Errorf("warning %q, table (-want +got):\n%s", warning, diff)
 	}
 	p.Policy = spec.Policy{Kind: "eager"}
-	if got, warning := withoutPlan(&p); got != &p || warning != "" {
+	if got, warning := r.planned(t.Context(), &p); got != &p || warning != "" {
 		t.Errorf("eager: warning %q", warning)
 	}
 }

@@ -17,6 +17,17 @@ import (
 // quantum of Chain's rounds.
 var chainOptions = chain.Options{Round: true, Coarsen: true, MaxStates: 1 << 20, MaxTransitions: 1 << 25}
 
+// optionsOf bounds the chain of a point. With three models and more it is large, and where real models answer
+// there are many: then step times are rounded more coarsely, which is reported, so that planning takes
+// seconds.
+func optionsOf(p *spec.Point) chain.Options {
+	o := chainOptions
+	if p.Task != nil && len(p.Models) > 2 {
+		o.MaxStates, o.MaxTransitions = 1<<11, 1<<16
+	}
+	return o
+}
+
 // Chain is the throughput model of a point. It fails where the chain does not describe it. It has a quantum
 // where step times are those of mean rows, and then wants chain.Options.Round.
 func Chain(p *spec.Point) (chain.Model, error) {
@@ -107,7 +118,7 @@ func plan(ctx context.Context, m chain.Model, n int, p *spec.Point) ([]int, erro
 			hold[i] = t.At(n, i)
 		}
 	}
-	found, err := chain.Search(ctx, m, n, hold, chain.SearchOptions{Options: chainOptions})
+	found, err := chain.Search(ctx, m, n, hold, chain.SearchOptions{Options: optionsOf(p)})
 	if err != nil {
 		return nil, err
 	}
@@ -128,7 +139,7 @@ func (q *planner) predict(ctx context.Context, p *spec.Point) (rate float64, not
 		if err != nil {
 			return
 		}
-		solution, err := m.Solve(p.Concurrency, set, chainOptions)
+		solution, err := m.Solve(p.Concurrency, set, optionsOf(p))
 		if err != nil {
 			e.note = "not predicted: " + err.Error()
 			return
