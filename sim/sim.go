@@ -63,6 +63,10 @@ type Result struct {
 	Counters []core.Counters // a node
 	Tallies  []latency.Tally // a model: launches outside the calibrated range
 	Live     int             // requests in flight when Until came
+	// Of outcome.Recorded: what is known of the answers, and what a reader must know of the trace, empty for
+	// nothing.
+	Answers outcome.Answers
+	Warning string
 }
 
 // Run simulates c until the workload is done, or Until. Errors are of the world (a trace
@@ -223,6 +227,9 @@ func (w *world) run(ctx context.Context) (Result, error) {
 	for i := range w.nodes {
 		r.Counters = append(r.Counters, w.nodes[i].s.Counters())
 		r.End = max(r.End, w.nodes[i].s.Now())
+	}
+	if played, ok := w.c.Outcome.(*outcome.Recorded); ok {
+		r.Answers, r.Warning = played.Answers(), played.Warning()
 	}
 	return r, nil
 }

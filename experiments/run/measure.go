@@ -13,6 +13,7 @@ import (
 	"tokenrouter/experiments/result"
 	"tokenrouter/experiments/spec"
 	"tokenrouter/sim"
+	"tokenrouter/sim/outcome"
 )
 
 // tally is what a job counts beyond the meter.
@@ -85,10 +86,22 @@ func values(p *spec.Point, s *meter.Summary, r *sim.Result, t *tally, predicted 
 	v["drafts_dropped"], v["handoffs"] = float64(counts.Dropped), float64(counts.Handoffs)
 	v["preempted"], v["recomputed_tokens"] = float64(counts.Preempted), float64(counts.Recomputed)
 	v["prefix_tokens"] = float64(counts.PrefixShared)
+	if p.Trace != "" {
+		inherit(v, r.Answers)
+	}
 	for i, m := range s.Models {
 		modelValues(v, result.Slug(p.Models[i].Name)+"_", &m, s)
 	}
 	return v
+}
+
+// inherit adds what a trace says of the answers.
+func inherit(v map[string]float64, a outcome.Answers) {
+	v["inherited_right"], v["inherited_wrong"] = float64(a.Right), float64(a.Wrong)
+	v["inherited_unknown"] = float64(a.Unknown)
+	if a.Unknown == 0 && a.Right+a.Wrong > 0 {
+		v["inherited_accuracy"] = float64(a.Right) / float64(a.Right+a.Wrong)
+	}
 }
 
 func modelValues(v map[string]float64, prefix string, m *meter.ModelSummary, s *meter.Summary) {
@@ -129,8 +142,10 @@ func total(nodes []core.Counters) core.Counters {
 // warnings says what a reader of the row must know.
 func warnings(p *spec.Point, s *meter.Summary, r *sim.Result, t *tally, note string) []string {
 	var out []string
-	if note != "" {
-		out = append(out, note)
+	for _, text := range []string{note, r.Warning} {
+		if text != "" {
+			out = append(out, text)
+		}
 	}
 	for i := range r.Tallies {
 		if w := r.Tallies[i].Warning(p.Models[i].Name, p.Models[i].Latency); w != "" {

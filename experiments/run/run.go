@@ -110,6 +110,9 @@ func newRunner(s *spec.Spec, o *Options) (*runner, error) {
 		return nil, fmt.Errorf("shard %d of %d, want 1/1 to n/n", o.Shard, o.Shards)
 	}
 	r := &runner{spec: s, plans: newPlanner(), metrics: result.MetricsOf(s.ModelNames())}
+	if s.Points[0].Trace != "" {
+		r.metrics = result.ReplayedMetricsOf(s.ModelNames())
+	}
 	if o.Backend != (native.Backend{}) {
 		if err := r.onHardware(o); err != nil {
 			return nil, err

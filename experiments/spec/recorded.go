@@ -32,7 +32,7 @@ func scanRecorded(path string) (facts recordedFacts) {
 			break
 		}
 		facts.requests++
-		facts.contextMax = max(facts.contextMax, int(r.PromptTokens)+int(r.OutputTokens))
+		facts.contextMax = max(facts.contextMax, int(r.PromptTokens)+int(max(r.OutputTokens, r.TokensMax)))
 	}
 	if err == io.EOF || errors.Is(err, trace.ErrCut) { // the run says that the file is cut off
 		err = nil

@@ -10,33 +10,24 @@ import (
 	"tokenrouter/sim/outcome/trace"
 )
 
-// Played is what a twin left besides its meter.
-type Played struct {
-	sim.Result
-	Answers outcome.Answers // as they were judged when they were recorded
-	Warning string          // what a reader must know of the trace; empty: nothing
-}
-
 // Play runs the recorded requests of a trace along their paths in the world of c, whose Algorithm, Outcome
 // and Workload it sets; the rest is to be as it was in the recorded run. It refuses a trace of other models
 // than those of want; nil takes any.
-func Play(ctx context.Context, path string, want *trace.Header, c sim.Config) (p Played, err error) {
+func Play(ctx context.Context, path string, want *trace.Header, c sim.Config) (r sim.Result, err error) {
 	reader, err := trace.Open(path)
 	if err != nil {
-		return p, err
+		return r, err
 	}
 	defer func() { err = errors.Join(err, reader.Close()) }()
 	if want != nil {
 		if err := reader.CheckPair(want); err != nil {
-			return p, err
+			return r, err
 		}
 	}
 	played, err := outcome.NewRecorded(reader, outcome.Paths)
 	if err != nil {
-		return p, err
+		return r, err
 	}
 	c.Core.Algorithm, c.Outcome, c.Workload = route.Recorded{}, played, played
-	p.Result, err = sim.Run(ctx, c)
-	p.Answers, p.Warning = played.Answers(), played.Warning()
-	return p, err
+	return sim.Run(ctx, c)
 }

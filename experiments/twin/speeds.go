@@ -20,8 +20,8 @@ type Speeds struct {
 	// InOrder is with the run's own steps one after another: it misses what the scheduler did otherwise in the
 	// simulator.
 	InOrder meter.Summary
-	// Played is of Given.
-	Played
+	// Result is of Given.
+	sim.Result
 }
 
 // Simulate runs the twins of a recorded run. c is as for Play, with the step times for Given; mc is the
@@ -29,7 +29,7 @@ type Speeds struct {
 func Simulate(ctx context.Context, path string, want *trace.Header, c sim.Config, mc meter.Config,
 ) (s Speeds, err error) {
 	mc.OnRequest = nil
-	play := func(m Machine) (meter.Summary, Played, error) {
+	play := func(m Machine) (meter.Summary, sim.Result, error) {
 		c.Latency, c.Beside, c.Meter = m.Latency, m.Beside, meter.New(mc)
 		played, err := Play(ctx, path, want, c)
 		if err != nil {
@@ -37,7 +37,7 @@ func Simulate(ctx context.Context, path string, want *trace.Header, c sim.Config
 		}
 		return c.Meter.Summary(), played, nil
 	}
-	if s.Given, s.Played, err = play(Machine{c.Latency, c.Beside}); err != nil {
+	if s.Given, s.Result, err = play(Machine{c.Latency, c.Beside}); err != nil {
 		return s, err
 	}
 	models := make([]string, len(c.Core.Models))

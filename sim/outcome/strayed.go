@@ -50,8 +50,9 @@ func (r *Recorded) Warning() string {
 func (r *Recorded) left(rec *record) {
 	r.resolve(rec, rec.OutputTokens)
 	a := &r.answers
+	whole := rec.Path != "" && (int(rec.at) == len(rec.Path) || r.play == Signals && rec.last >= 0)
 	switch {
-	case rec.strayed || rec.Verdict == 0:
+	case rec.strayed || !whole || rec.Verdict == 0: // whole: not refused
 		a.Unknown++
 	case rec.Verdict == trace.Right:
 		a.Right++
