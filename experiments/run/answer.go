@@ -66,7 +66,7 @@ func (r *runner) answer(ctx context.Context, a *answering, j job) (err error) {
 		}
 	}
 	out.add(p, &s, done.Values)
-	k.add(p, a.asked, shown, r.spec.ModelNames(), done.Values)
+	k.add(p, a.asked, shown, r.spec.ModelNames(), &s, done.Values)
 	if err := result.WriteAnswers(r.answersPath(j), k.rows(j, a.asked, r.spec.ModelNames())); err != nil {
 		return err
 	}
@@ -137,7 +137,8 @@ func (r *runner) watched(ctx context.Context, a *answering, j job, c core.Config
 }
 
 // add adds the metrics that only answers have.
-func (k *asking) add(p *spec.Point, asked []question, shown *traffic, models []string, v map[string]float64) {
+func (k *asking) add(p *spec.Point, asked []question, shown *traffic, models []string,
+	measured *meter.Summary, v map[string]float64) {
 	var c task.Count
 	var scoreNs int64
 	for i := range asked {
@@ -167,10 +168,8 @@ func (k *asking) add(p *spec.Point, asked []question, shown *traffic, models []s
 	}
 	v["large_share"] = ratio(large, sum)
 	if k.twins != nil {
-		for name, of := range map[string]*meter.Summary{"own": &k.twins.Means, "order": &k.twins.InOrder} {
-			v["simulated_"+name+"_tok_s"] = of.ThroughputTokS
-			v["simulated_"+name+"_error"] = v["throughput_tok_s"]/of.ThroughputTokS - 1
-		}
+		beside(v, "simulated_own", measured, &k.twins.Means)
+		beside(v, "simulated_order", measured, &k.twins.InOrder)
 	}
 	algorithm := p.System.Router.Algorithm
 	if algorithm == "small" || algorithm == "large" || algorithm == "query" {

@@ -230,8 +230,7 @@ func (r *ran) add(p *spec.Point, s *meter.Summary, v map[string]float64) {
 	}
 	sides := map[string]*meter.Summary{"": s}
 	if r.simulated != nil {
-		v["simulated_tok_s"] = r.simulated.ThroughputTokS
-		v["simulated_error"] = s.ThroughputTokS/r.simulated.ThroughputTokS - 1
+		beside(v, "simulated", s, r.simulated)
 		sides["simulated_"] = r.simulated
 	}
 	if r.rescaled != nil {
@@ -252,6 +251,14 @@ func (r *ran) add(p *spec.Point, s *meter.Summary, v map[string]float64) {
 				v[prefix+name+"step_mean_ms"] = mean / 1e6
 			}
 		}
+	}
+}
+
+// beside adds a rate that was simulated, and how far the measured one is from it, where there were windows.
+func beside(v map[string]float64, name string, measured, simulated *meter.Summary) {
+	if measured.ThroughputTokS > 0 && simulated.ThroughputTokS > 0 {
+		v[name+"_tok_s"] = simulated.ThroughputTokS
+		v[name+"_error"] = measured.ThroughputTokS/simulated.ThroughputTokS - 1
 	}
 }
 
