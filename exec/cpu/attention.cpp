@@ -9,49 +9,52 @@ namespace cpu {
 
 namespace {
 
-// Positions that rows begin to end - 1 of a request see together, a window left out of account.
-int64_t positionsSeen(const AttentionRequest& r, int64_t begin, int64_t end) {
-  return (end - begin) * (r.kvLength - r.rows) + (end - begin) * (begin + end + 1) / 2;
+int64_t piecesOf(const AttentionRequest& r, int64_t step) { return (r.rows + step - 1) / step; }
+
+// Piece i of a batch: requests in order, their heads, and their rows step by step.
+AttentionPiece pieceAt(const Attention& a, int64_t i, int64_t step) {
+  const AttentionRequest* r = a.requests;
+  for (int64_t all; i >= (all = a.kv.kvHeads * piecesOf(*r, step)); r++) i -= all;
+  const int64_t each = piecesOf(*r, step), begin = i % each * step;
+  return {r, i / each, begin, begin + step < r->rows ? begin + step : r->rows};
 }
 
 }  // namespace
 
-void attend(const AttentionKernels& kernels, const Attention& a, int worker, int workers) {
+void attend(const AttentionKernels& kernels, const Attention& a, Workers& workers, int worker) {
   const int64_t step = attentionRowsMax(a.heads / a.kv.kvHeads);
-  // The worker of a piece is the one whose share of all positions holds the piece's first; all workers go
-  // through the same list. A piece runs when the next one is known.
-  int64_t total = 0;
-  for (int64_t i = 0; i < a.requestCount; i++) total += positionsSeen(a.requests[i], 0, a.requests[i].rows);
-  total *= a.kv.kvHeads;
-  int64_t before = 0;
-  AttentionPiece piece = {};
-  for (int64_t i = 0; i < a.requestCount; i++) {
-    const AttentionRequest& r = a.requests[i];
-    for (int64_t head = 0; head < a.kv.kvHeads; head++) {
-      for (int64_t begin = 0; begin < r.rows; begin += step) {
-        int64_t end = begin + step < r.rows ? begin + step : r.rows;
-        const bool mine = before * workers / total == worker;
-        before += positionsSeen(r, begin, end);
-        if (!mine) continue;
-        const AttentionPiece next = {&r, head, begin, end};
-        if (piece.request) kernels.rows(a, piece, &next);
-        piece = next;
-      }
+  int64_t count = 0;
+  for (int64_t i = 0; i < a.requestCount; i++) count += a.kv.kvHeads * piecesOf(a.requests[i], step);
+  // A piece runs when the next one is known.
+  for (Range r = workers.take(count, 1, worker), next; r.begin < r.end; r = next) {
+    next = workers.take(count, 1, worker);
+    const AttentionPiece piece = pieceAt(a, r.begin, step);
+    if (next.begin == next.end) {
+      kernels.rows(a, piece, nullptr);
+      break;
     }
+    const AttentionPiece after = pieceAt(a, next.begin, step);
+    kernels.rows(a, piece, &after);
   }
-  if (piece.request) kernels.rows(a, piece, nullptr);
 }
 
-void storeKV(const KVPages& kv, const int32_t* pageTable, int64_t position, int64_t kvHead, const float* key,
-             const float* value) {
+void storeKV(const KVPages& kv, const int32_t* pageTable, int64_t position, int64_t kvHead,
+             const uint16_t* key, const uint16_t* value) {
   const int64_t token = position % kv.pageTokens;
   const int64_t head = kv.headOffset(pageTable[position / kv.pageTokens], kvHead);
-  uint16_t *keys = kv.keys + head + kv.keyOffset(token, 0), *values = kv.values + head + kv.valueOffset(token, 0);
-  uint16_t rounded[2][headDimMax];
-  for (int64_t d = 0; d < kv.headDim; d++) rounded[0][d] = narrow(key[d]);
-  for (int64_t d = 0; d < kv.headDim; d++) rounded[1][d] = narrow(value[d]);
-  for (int64_t d = 0; d < kv.headDim; d += 2) memcpy(keys + d * blockTokens, rounded[0] + d, 2 * sizeof *keys);
-  for (int64_t d = 0; d < kv.headDim; d++) values[2 * d] = rounded[1][d];
+  uint16_t* keys = kv.keys + head + kv.keyOffset(token, 0);
+  uint16_t* values = kv.values + head + kv.valueOffset(token, 0);
+  for (int64_t d = 0; d < kv.headDim; d += 2) memcpy(keys + d * blockTokens, key + d, 2 * sizeof *keys);
+  for (int64_t d = 0; d < kv.headDim; d++) values[2 * d] = value[d];
+}
+
+void fetchKV(const KVPages& kv, const int32_t* pageTable, int64_t position, int64_t kvHead) {
+  const int64_t token = position % kv.pageTokens;
+  const int64_t head = kv.headOffset(pageTable[position / kv.pageTokens], kvHead);
+  const uint16_t* keys = kv.keys + head + kv.keyOffset(token, 0);
+  const uint16_t* values = kv.values + head + kv.valueOffset(token, 0);
+  for (int64_t d = 0; d < kv.headDim; d += 2) __builtin_prefetch(keys + d * blockTokens, 1);
+  for (int64_t d = 0; d < kv.headDim; d += blockTokens) __builtin_prefetch(values + 2 * d, 1);
 }
 
 namespace {

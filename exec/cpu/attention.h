@@ -88,12 +88,15 @@ extern const AttentionKernels attentionKernelsAmx;
 // Rows that one call of the kernel takes at most, for this many query heads a KV head.
 inline int64_t attentionRowsMax(int64_t group) { return group >= 32 ? 1 : 32 / group; }
 
-// The whole batch, shared out by the number of positions read; to be called by every worker inside a run.
-void attend(const AttentionKernels& kernels, const Attention& a, int worker, int workers);
+// The whole batch, piece by piece; to be called by every worker inside a run.
+void attend(const AttentionKernels& kernels, const Attention& a, Workers& workers, int worker);
 
-// Puts a key and a value of one head, dim numbers each, rounded to bf16, at a position.
-void storeKV(const KVPages& kv, const int32_t* pageTable, int64_t position, int64_t kvHead, const float* key,
-             const float* value);
+// Puts a key and a value of one head, headDim numbers of bf16 each, at a position.
+void storeKV(const KVPages& kv, const int32_t* pageTable, int64_t position, int64_t kvHead,
+             const uint16_t* key, const uint16_t* value);
+
+// Fetches the lines that storeKV will write to.
+void fetchKV(const KVPages& kv, const int32_t* pageTable, int64_t position, int64_t kvHead);
 
 // The same attention in double: out[row][heads * headDim].
 void attentionReference(const Attention& a, double* out);

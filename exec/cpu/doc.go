@@ -33,12 +33,15 @@
 //
 // # The device
 //
-// Backend is the C ABI of package native over these kernels. All workers walk through the layers together, in
-// one run a step, and wait for one another where a part needs what others wrote; a part shares out whole
-// rows, heads or columns. Queries, keys and values are one matrix; gate and up are another whose blocks take
-// turns, so that a worker joins them while they are near. After the last layer's keys and values only rows
-// with a head are computed. All memory is two blocks, weights and the rest, divided by the same code that
-// counts it for probe; a step allocates nothing.
+// Backend is the C ABI of package native over these kernels. All workers walk through the layers together,
+// in one run a step, and wait for one another where a part needs what others wrote; a part shares out whole
+// rows, heads or columns. Who has done its share of the columns of a product, or of attention, takes from
+// the others: processors of one machine are seldom equally fast at reading memory, and who computes a
+// column changes no bit of it. Logits are described chunk by chunk, while they are near. Queries, keys and
+// values are one matrix; gate and up are another whose blocks take turns, so that a worker joins them while
+// they are near. After the last layer's keys and values only rows with a head are computed. All memory is
+// two blocks, weights and the rest, divided by the same code that counts it for probe; a step allocates
+// nothing.
 //
 // # Threads
 //

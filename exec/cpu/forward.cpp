@@ -5,6 +5,21 @@
 
 namespace cpu {
 
+namespace {
+
+// Bytes of weights that a worker takes at a time, about, in products of few rows, which wait for memory.
+constexpr int64_t bytesAtOnce = 128 << 10;
+constexpr int64_t fewRows = 16;
+
+// Blocks that a worker takes at a time. Products of many rows bring their activations near once for all
+// blocks of a call.
+int64_t grainOf(const Matrix& matrix, int64_t rows) {
+  if (rows > fewRows) return matrix.blocks();
+  return (bytesAtOnce + matrix.blockBytes() - 1) / matrix.blockBytes();
+}
+
+}  // namespace
+
 Forward::Forward(Model& model, const StepArguments& arguments)
     : shape_(model.shape()),
       weights_(model.weights()),
@@ -41,7 +56,7 @@ void Forward::layOut() {
 
 void Forward::operator()(int worker) {
   embed(worker);
-  barrier();
+  barrier(worker);
   for (int64_t l = 0; l < shape_.layers(); l++) layer(l, worker);
   if (headCount_ > 0) head(worker);
 }
@@ -66,31 +81,31 @@ void Forward::layer(int64_t l, int worker) {
   const Rows all = {rowCount_, work_.x};
   const float* before = l > 0 ? work_.delta : nullptr;
   norm(all, before, l > 0 ? weights_.layers[size_t(l) - 1].downBias : nullptr, w.inputNorm, w.qkv, worker);
-  barrier();
+  barrier(worker);
   product(w.qkv, work_.inputs, rowCount_, work_.qkv, work_.qkvStride, worker);
-  barrier();
+  barrier(worker);
   rotateAndStore(l, worker);
-  barrier();
+  barrier(worker);
   // After the last layer's keys and values only rows with a head matter.
   const Rows rows = last(l) ? Rows{headCount_, work_.headX} : all;
   if (rows.count == 0) return;
   attend(l, worker);
-  barrier();
+  barrier(worker);
   gather(w.o, rows, worker);
-  barrier();
+  barrier(worker);
   product(w.o, work_.inputs, rows.count, work_.delta, work_.xStride, worker);
-  barrier();
+  barrier(worker);
   norm(rows, work_.delta, w.oBias, w.postNorm, w.gateUp, worker);
-  barrier();
+  barrier(worker);
   gateAndUp(w, rows.count, worker);
-  barrier();
+  barrier(worker);
   if (w.down.int8) {
     const Range share = shareOf(rows.count, worker, workers_.count());
     prepare(path_, w.down, work_.gated, share.begin, share.end);
-    barrier();
+    barrier(worker);
   }
   product(w.down, work_.gated, rows.count, work_.delta, work_.xStride, worker);
-  barrier();
+  barrier(worker);
 }
 
 // x += delta + deltaBias, and the norm of x as the input of the next matrix.
@@ -108,8 +123,11 @@ void Forward::norm(const Rows& rows, const float* delta, const float* deltaBias,
 
 void Forward::product(const Matrix& matrix, const Activations& x, int64_t rows, float* y, int64_t yStride,
                       int worker) {
-  const Range share = shareOf(matrix.blocks(), worker, workers_.count());
-  multiply(path_, matrix, share.begin, share.end, x, rows, y + share.begin * blockColumns, yStride);
+  const int64_t blocks = matrix.blocks(), grain = grainOf(matrix, rows);
+  for (Range r = workers_.take(blocks, grain, worker); r.begin < r.end;
+       r = workers_.take(blocks, grain, worker)) {
+    multiply(path_, matrix, r.begin, r.end, x, rows, y + r.begin * blockColumns, yStride);
+  }
 }
 
 KVPages Forward::pages(int64_t l) const {
@@ -121,7 +139,7 @@ KVPages Forward::pages(int64_t l) const {
 void Forward::rotateAndStore(int64_t l, int worker) {
   const LayerWeights& w = weights_.layers[size_t(l)];
   const int64_t heads = shape_.heads(), kvHeads = shape_.kvHeads(), stride = shape_.headStride();
-  const int64_t pairs = shape_.headDim() / 2, items = heads + kvHeads;
+  const int64_t pairs = shape_.headDim() / 2, items = heads + kvHeads, group = heads / kvHeads;
   const KVPages kv = pages(l);
   const float epsilon = shape_.config.norm_epsilon;
   const Range share = shareOf(rowCount_ * items, worker, workers_.count());
@@ -129,13 +147,18 @@ void Forward::rotateAndStore(int64_t l, int worker) {
     const int64_t m = i / items, head = i % items;
     float* x = work_.qkv + m * work_.qkvStride + head * stride;
     const bool query = head < heads;
+    // Where keys and values go has not been near since the last step.
+    if (query && head % group == 0) fetchKV(kv, work_.tables[m], work_.positions[m], head / group);
     if (w.qkvBias) kernels_.rows.add(x, w.qkvBias + head * stride, stride);
     kernels_.rows.rotate(x, query ? w.qNorm : w.kNorm, epsilon, work_.cosines + m * pairs,
                          work_.sines + m * pairs, shape_.headDim());
     if (query) continue;
     float* value = x + kvHeads * stride;
     if (w.qkvBias) kernels_.rows.add(value, w.qkvBias + (head + kvHeads) * stride, stride);
-    storeKV(kv, work_.tables[m], work_.positions[m], head - heads, x, value);
+    uint16_t rounded[2][headDimMax];
+    kernels_.rows.round(x, stride, rounded[0], stride);
+    kernels_.rows.round(value, stride, rounded[1], stride);
+    storeKV(kv, work_.tables[m], work_.positions[m], head - heads, rounded[0], rounded[1]);
   }
 }
 
@@ -151,7 +174,7 @@ void Forward::attend(int64_t l, int worker) {
   a.outStride = shape_.heads() * shape_.headStride();
   a.requests = last(l) ? work_.headRequests : work_.requests;
   a.requestCount = last(l) ? headCount_ : arguments_.counts->requests;
-  cpu::attend(kernels_.attention, a, worker, workers_.count());
+  cpu::attend(kernels_.attention, a, workers_, worker);
 }
 
 // Rounds what attention gave to the inputs of matrix o. In the last layer rows with a head move together.
@@ -181,10 +204,11 @@ void Forward::gather(const Matrix& o, const Rows& rows, int worker) {
 // A worker multiplies blocks of gate and up in turn and joins them, while they are near.
 void Forward::gateAndUp(const LayerWeights& w, int64_t rows, int worker) {
   constexpr int64_t stride = Work::gateUpStride;
-  const Range share = shareOf(w.gateUp.blocks() / 2, worker, workers_.count());
+  const int64_t pairs = w.gateUp.blocks() / 2;
   float* y = work_.gateUp + worker * work_.gateUpElements;
-  for (int64_t pair = share.begin; pair < share.end; pair += gatePairs) {
-    const int64_t count = share.end - pair < gatePairs ? share.end - pair : gatePairs;
+  for (Range r = workers_.take(pairs, gatePairs, worker); r.begin < r.end;
+       r = workers_.take(pairs, gatePairs, worker)) {
+    const int64_t pair = r.begin, count = r.end - r.begin;
     const int64_t columns = 2 * count * blockColumns;
     multiply(path_, w.gateUp, 2 * pair, 2 * (pair + count), work_.inputs, rows, y, stride);
     for (int64_t m = 0; m < rows; m++) {

@@ -41,10 +41,11 @@ class Forward {
   void attend(int64_t l, int worker);
   void gather(const Matrix& o, const Rows& rows, int worker);
   void gateAndUp(const LayerWeights& w, int64_t rows, int worker);
-  void barrier() { workers_.barrier(); }
+  void barrier(int worker) { workers_.barrier(worker); }
 
   // After the last layer: head.cpp.
   void head(int worker);
+  void logits(int worker);
   void finish(int64_t head, int worker);
   void route(int worker);
   void fillRouter(int64_t head, int32_t token, const float* logits, Candidate* scratch);

@@ -24,15 +24,29 @@ void widenRow(const uint16_t* halves, int64_t count, float* out) {
 void Forward::head(int worker) {
   norm({headCount_, work_.headX}, work_.delta, weights_.layers.back().downBias, weights_.finalNorm,
        weights_.head, worker);
-  barrier();
-  product(weights_.head, work_.inputs, headCount_, work_.logits, work_.logitsStride, worker);
-  barrier();
-  chunkRows(kernels_.logits, work_.logits, headCount_, work_.logitsStride, shape_.vocab(), work_.chunks,
-            worker, workers_.count());
-  barrier();
+  barrier(worker);
+  logits(worker);
+  barrier(worker);
   const Range share = shareOf(headCount_, worker, workers_.count());
   for (int64_t h = share.begin; h < share.end; h++) finish(h, worker);
   if (router_) route(worker);
+}
+
+// Logits and what is to be said of them, chunk by chunk while they are near.
+void Forward::logits(int worker) {
+  static_assert(chunkLogits % blockColumns == 0, "a chunk is whole blocks");
+  constexpr int64_t chunkBlocks = chunkLogits / blockColumns;
+  const int64_t vocab = shape_.vocab(), chunks = chunksOf(vocab), blocks = weights_.head.blocks();
+  for (Range r = workers_.take(chunks, 1, worker); r.begin < r.end; r = workers_.take(chunks, 1, worker)) {
+    const int64_t begin = r.begin * chunkBlocks;
+    const int64_t end = begin + chunkBlocks < blocks ? begin + chunkBlocks : blocks;
+    multiply(path_, weights_.head, begin, end, work_.inputs, headCount_,
+             work_.logits + r.begin * chunkLogits, work_.logitsStride);
+    for (int64_t h = 0; h < headCount_; h++) {
+      chunkOf(kernels_.logits, work_.logits + h * work_.logitsStride, vocab, r.begin,
+              work_.chunks + h * chunks);
+    }
+  }
 }
 
 // Scores of all rows with a head; those that are not sound have none.
@@ -40,9 +54,9 @@ void Forward::route(int worker) {
   const int64_t hidden = shape_.hidden(), top = shape_.config.router_top;
   const RouterRows rows = {headCount_, work_.routerHidden, hidden, work_.routerEmbeddings, hidden,
                            work_.routerTop, top};
-  barrier();
+  barrier(worker);
   router_->evaluate(path_, workers_, worker, rows, work_.routerScratch, work_.routerScores);
-  barrier();
+  barrier(worker);
   if (worker != 0) return;
   for (int64_t h = 0; h < headCount_; h++) {
     tr_result& result = arguments_.results[work_.headOf[h]];

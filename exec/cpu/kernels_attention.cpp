@@ -1,6 +1,7 @@
 #include <memory>
 #include <new>
 
+#include "bf16.h"
 #include "kernels.h"
 #include "kernels_checks.h"
 #include "lane_kernels.h"
@@ -62,9 +63,13 @@ int32_t cpu_store_kv(cpu_kv_shape shape, uint16_t* keys, uint16_t* values, const
   if (!sound(shape) || !within(first, 0, sizeMax) || !within(count, 1, sizeMax)) return EINVAL;
   if (!pagesExist(shape, page_table, table_pages, first + count)) return EINVAL;
   const KVPages kv = pagesOf(shape, keys, values);
+  uint16_t key[headDimMax], value[headDimMax];
   for (int64_t i = 0; i < count * kv.kvHeads; i++) {
-    const int64_t at = i * kv.headDim;
-    storeKV(kv, page_table, first + i / kv.kvHeads, i % kv.kvHeads, k + at, v + at);
+    for (int64_t d = 0; d < kv.headDim; d++) {
+      key[d] = narrow(k[i * kv.headDim + d]);
+      value[d] = narrow(v[i * kv.headDim + d]);
+    }
+    storeKV(kv, page_table, first + i / kv.kvHeads, i % kv.kvHeads, key, value);
   }
   return 0;
 }
@@ -81,7 +86,7 @@ int32_t cpu_attend(cpu_workers* workers, int32_t path, cpu_kv_shape shape, const
   const KVPages kv = pagesOf(shape, keys, values);
   const Attention a{kv, heads, window, scale, q, stride, out, stride, made.get(), requests};
   Workers& all = *of(workers);
-  auto body = [&](int worker) { attend(laneKernels(Path(path)).attention, a, worker, all.count()); };
+  auto body = [&](int worker) { attend(laneKernels(Path(path)).attention, a, all, worker); };
   return all.run(body) ? 0 : EBUSY;
 }
 

@@ -30,7 +30,12 @@ int32_t cpu_logits(cpu_workers* workers, int32_t path, int64_t rows, const float
   if (!parts) return ENOMEM;
   Workers& all = *of(workers);
   auto body = [&](int worker) {
-    chunkRows(laneKernels(Path(path)).logits, z, rows, stride, vocabulary, parts.get(), worker, all.count());
+    const Range share = shareOf(rows * chunks, worker, all.count());
+    for (int64_t i = share.begin; i < share.end; i++) {
+      const int64_t row = i / chunks;
+      chunkOf(laneKernels(Path(path)).logits, z + row * stride, vocabulary, i % chunks,
+              parts.get() + row * chunks);
+    }
   };
   if (!all.run(body)) return EBUSY;
   for (int64_t i = 0; i < rows; i++) out[i] = shown(merge(parts.get() + i * chunks, vocabulary));

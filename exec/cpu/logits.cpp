@@ -29,15 +29,10 @@ bool better(const Candidate& a, const Candidate& b) {
 
 }  // namespace
 
-void chunkRows(const LogitsKernels& kernels, const float* z, int64_t rows, int64_t stride, int64_t vocabulary,
-               ChunkStatistics* out, int worker, int workers) {
-  const int64_t chunks = chunksOf(vocabulary);
-  const Range share = shareOf(rows * chunks, worker, workers);
-  for (int64_t i = share.begin; i < share.end; i++) {
-    const int64_t begin = i % chunks * chunkLogits;
-    const int64_t count = std::min(chunkLogits, vocabulary - begin);
-    kernels.statistics(z + i / chunks * stride + begin, count, out + i);
-  }
+void chunkOf(const LogitsKernels& kernels, const float* z, int64_t vocabulary, int64_t chunk,
+             ChunkStatistics* out) {
+  const int64_t begin = chunk * chunkLogits;
+  kernels.statistics(z + begin, std::min(chunkLogits, vocabulary - begin), out + chunk);
 }
 
 LogitsStatistics merge(const ChunkStatistics* chunks, int64_t vocabulary) {

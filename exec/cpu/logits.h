@@ -9,7 +9,7 @@ namespace cpu {
 
 // Logits are taken in chunks of fixed size, whose parts are put together in order: the result does not
 // depend on the number of threads.
-constexpr int64_t chunkLogits = 4096;
+constexpr int64_t chunkLogits = 1024;
 
 struct ChunkStatistics {
   double sum, weighted;    // sums of e^(z - max) and of e^(z - max) * (z - max)
@@ -48,10 +48,9 @@ constexpr double statisticsTolerance = 4e-6;
 // The chunks that a row has.
 inline int64_t chunksOf(int64_t vocabulary) { return (vocabulary + chunkLogits - 1) / chunkLogits; }
 
-// A worker's share of the chunks of z[rows][stride]: out[rows][chunksOf(vocabulary)]. To be called by every
-// worker inside a run; merge may follow once all are done.
-void chunkRows(const LogitsKernels& kernels, const float* z, int64_t rows, int64_t stride, int64_t vocabulary,
-               ChunkStatistics* out, int worker, int workers);
+// A chunk of a row of logits: out[chunk] of chunksOf(vocabulary). merge may follow once all are done.
+void chunkOf(const LogitsKernels& kernels, const float* z, int64_t vocabulary, int64_t chunk,
+             ChunkStatistics* out);
 
 // Puts a row's chunks together, in order. vocabulary is the number of logits.
 LogitsStatistics merge(const ChunkStatistics* chunks, int64_t vocabulary);

@@ -29,17 +29,22 @@ int64_t nextLogitAbove(const float* z, int64_t begin, int64_t end, float thresho
 // The largest logits of a chunk and where the first is.
 LANES_INLINE void largest(const float* z, int64_t count, ChunkStatistics* out) {
   Lanes first = spread(-INFINITY), second = first;
-  Lanes unsound = {};
+  Ints unsound = {}, at = {};  // at: where the first of a lane was found
   for (int64_t i = 0; i < count; i += laneCount) {
     Lanes v = loadLogits(z + i, count - i);
-    unsound = v < INFINITY ? unsound : spread(1);
-    Lanes lesser = v > first ? first : v;
+    unsound |= ~(v < INFINITY);
+    Ints larger = v > first;
+    Lanes lesser = larger ? first : v;
     second = lesser > second ? lesser : second;
-    first = v > first ? v : first;
+    at = larger ? int32_t(i) - Ints{} : at;
+    first = larger ? v : first;
   }
   float a[laneCount], b[laneCount];
   store(a, first);
   store(b, second);
+  int32_t any = 0;
+  for (int i = 0; i < laneCount; i++) any |= unsound[i];
+  out->finite = any ? 0 : 1;
   out->max = out->secondMax = -INFINITY;
   for (int i = 0; i < laneCount; i++) {
     if (a[i] > out->max) {
@@ -49,10 +54,10 @@ LANES_INLINE void largest(const float* z, int64_t count, ChunkStatistics* out) {
       out->secondMax = a[i];
     }
   }
-  out->finite = maxOf(unsound) > 0 ? 0 : 1;
-  int64_t at = 0;
-  while (at < count && z[at] != out->max) at++;
-  out->first = int32_t(at);
+  out->first = int32_t(count);
+  for (int i = 0; i < laneCount; i++) {
+    if (a[i] == out->max && at[i] + i < out->first) out->first = at[i] + i;
+  }
 }
 
 void chunkStatistics(const float* z, int64_t count, ChunkStatistics* out) {

@@ -41,7 +41,7 @@ func checkStatistics(t *testing.T, got, want statistics) {
 
 func TestStatisticsAgainstDouble(t *testing.T) {
 	onEachPath(t, func(t *testing.T, p Path) {
-		for _, v := range []int{1, 2, 15, 16, 17, 256, 4095, 4096, 4097, 49152, 151936} {
+		for _, v := range []int{1, 2, 15, 16, 17, 256, 1023, 1024, 1025, 4097, 49152, 151936} {
 			for _, deviation := range []float64{0.01, 2, 30} {
 				z := normals(source(uint64(v)), v, deviation)
 				want, err := reduceReference(z)
@@ -91,7 +91,7 @@ func TestStatisticsUnsound(t *testing.T) {
 	w := threads(t, 2)
 	onEachPath(t, func(t *testing.T, p Path) {
 		for _, bad := range []float32{float32(math.NaN()), float32(math.Inf(1))} {
-			for _, at := range []int{0, 17, 4095, 4096, 4999} {
+			for _, at := range []int{0, 17, 1023, 1024, 4999} {
 				z := normals(source(1), 3*v, 1)
 				z[v+at] = bad
 				all, err := reduce(w, p, 3, z)

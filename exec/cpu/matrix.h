@@ -45,6 +45,7 @@ struct Matrix {
   int64_t columns() const { return int8 ? bytes.columns : halves.columns; }
   int64_t depth() const { return int8 ? bytes.depth : halves.depth; }
   int64_t blocks() const { return int8 ? bytes.blocks : halves.blocks; }
+  int64_t blockBytes() const { return int8 ? bytes.blockBytes() : halves.bytes() / halves.blocks; }
 };
 
 // Takes room for a matrix, which is zero.

@@ -239,7 +239,7 @@ struct Router::Pass {
         finish(row, b.sums + row * b.sumsStride + begin, bias, begin, count);
       }
     }
-    workers.barrier();
+    workers.barrier(worker);
   }
 
   void score(int64_t row, const float* x, int64_t width) const {
@@ -265,7 +265,7 @@ void Router::Pass::citer() const {
     kernels.round(in.hidden + row * in.hiddenStride, s.hidden, b.joined + row * b.joinedStride,
                   b.joinedStride);
   });
-  workers.barrier();
+  workers.barrier(worker);
   product(router.blocks_[0].first, b.joined, b.joinedStride,
           [&](int64_t, float* sums, const float* bias, int64_t, int64_t count) {
             kernels.relu(sums, bias, count);
@@ -283,7 +283,7 @@ void Router::Pass::join() const {
     kernels.round(in.hidden + row * in.hiddenStride, hidden, joined, hidden);
     kernels.round(in.embeddings + row * in.embeddingStride, hidden, joined + hidden, b.joinedStride - hidden);
   });
-  workers.barrier();
+  workers.barrier(worker);
   product(router.top_, b.logits, b.logitsStride,
           [&](int64_t row, const float* sums, const float* bias, int64_t first, int64_t count) {
             kernels.addRounded(sums, bias, count, b.joined + row * b.joinedStride + 2 * hidden + first);
@@ -298,7 +298,7 @@ void Router::Pass::block(const Block& k) const {
                       normed);
     kernels.round(normed, width, b.narrowRow + row * b.narrowStride, b.narrowStride);
   });
-  workers.barrier();
+  workers.barrier(worker);
   product(k.first, b.narrowRow, b.narrowStride,
           [&](int64_t row, const float* sums, const float* bias, int64_t first, int64_t count) {
             kernels.gelu(sums, bias, count, b.inner + row * b.innerStride + first);

@@ -162,6 +162,7 @@ void Workers::serve(int worker) {
 bool Workers::run(Body body, void* argument) {
   if (busy_.exchange(true, std::memory_order_acquire)) return false;
   CallerPin pin(processors_[0]);
+  for (int w = 0; w < threads_; w++) taken(phase_.turn(), w).blocks.store(0, std::memory_order_relaxed);
   if (threads_ == 1) {
     body(argument, 0);
   } else {
@@ -177,15 +178,36 @@ bool Workers::run(Body body, void* argument) {
   return true;
 }
 
-void Workers::barrier() {
-  if (threads_ == 1) return;
+void Workers::barrier(int worker) {
   uint32_t seen = phase_.turn();
+  taken(threads_ == 1 ? seen : seen + 1, worker).blocks.store(0, std::memory_order_relaxed);
+  if (threads_ == 1) return;
   if (arrived_.fetch_add(1, std::memory_order_acq_rel) == threads_ - 1) {
     arrived_.store(0, std::memory_order_relaxed);
     phase_.open();
     return;
   }
   phase_.wait(seen);
+}
+
+Range Workers::take(int64_t count, int64_t grain, int worker) {
+  constexpr int half = 32;
+  for (int i = 0; i < threads_; i++) {
+    const int owner = (worker + i) % threads_;
+    const Range share = shareOf(count, owner, threads_);
+    std::atomic<uint64_t>& blocks = taken(phase_.turn(), owner).blocks;
+    uint64_t before = blocks.load(std::memory_order_relaxed);
+    for (;;) {
+      const int64_t front = int64_t(before & UINT32_MAX), back = int64_t(before >> half);
+      const int64_t left = share.end - share.begin - front - back, some = left < grain ? left : grain;
+      if (some <= 0) break;
+      const uint64_t after = before + (owner == worker ? uint64_t(some) : uint64_t(some) << half);
+      if (!blocks.compare_exchange_weak(before, after, std::memory_order_relaxed)) continue;
+      const int64_t begin = owner == worker ? share.begin + front : share.end - back - some;
+      return {begin, begin + some};
+    }
+  }
+  return {0, 0};
 }
 
 }  // namespace cpu

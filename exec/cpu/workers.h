@@ -66,7 +66,13 @@ class Workers {
 
   // To be called by all workers inside a run: returns once all have come. What they wrote before is visible
   // after.
-  void barrier();
+  void barrier(int worker);
+
+  // What the calling worker takes next of count blocks: at most grain, in one piece, and nothing once all
+  // are taken. That is its own share from front to back, and then what others have left of theirs, from the
+  // back: a processor that is slow, for itself or for a while, holds nobody up. Between two barriers of a run
+  // every worker calls it with the same count, which is less than 2^31, and the same grain.
+  Range take(int64_t count, int64_t grain, int worker);
 
  private:
   struct Helper {
@@ -75,8 +81,19 @@ class Workers {
     int worker;
   };
 
+  // Blocks of a worker's share that are taken: from the front in the lower half, from the back in the
+  // upper.
+  struct alignas(64) Taken {
+    std::atomic<uint64_t> blocks{0};
+  };
+
+  // Shares that are taken from between two barriers, in turn. Those of a turn are made anew in the one
+  // before.
+  static constexpr uint32_t turns = 4;
+
   Workers(int threads, const int32_t* processors);
   int startHelpers();
+  Taken& taken(uint32_t turn, int worker) { return taken_[turn % turns][worker]; }
   static void* helperMain(void* argument);
   void serve(int worker);
 
@@ -91,6 +108,7 @@ class Workers {
   Gate start_, done_, phase_;
   alignas(64) std::atomic<int32_t> running_{0};
   alignas(64) std::atomic<int32_t> arrived_{0};
+  Taken taken_[turns][threadsMax];
 };
 
 }  // namespace cpu

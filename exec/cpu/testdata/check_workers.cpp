@@ -1,7 +1,10 @@
 // Runs the workers for sanitizers to watch.
 #include "check_workers.h"
 
+#include <sched.h>
 #include <time.h>
+
+#include <atomic>
 
 // Everybody writes, everybody waits, everybody reads what the others wrote.
 static void checkBarrier(Workers& workers, int rounds) {
@@ -9,12 +12,54 @@ static void checkBarrier(Workers& workers, int rounds) {
   auto body = [&](int worker) {
     for (int round = 0; round < rounds; round++) {
       written[size_t(worker)] = round;
-      workers.barrier();
+      workers.barrier(worker);
       for (int value : written) CHECK(value == round);
-      workers.barrier();
+      workers.barrier(worker);
     }
   };
   CHECK(workers.run(body));
+}
+
+// Whatever the pace of workers, everything is taken once, in pieces that are no larger than asked for.
+static void checkTake(Workers& workers, int64_t count, int64_t grain) {
+  constexpr int rounds = 9;
+  std::vector<std::atomic<int>> taken(size_t(rounds * count));
+  auto body = [&](int worker) {
+    for (int round = 0; round < rounds; round++) {
+      for (Range r; (r = workers.take(count, grain, worker)).begin < r.end;) {
+        CHECK(r.end - r.begin <= grain && r.begin >= 0 && r.end <= count);
+        for (int64_t i = r.begin; i < r.end; i++) taken[size_t(round * count + i)]++;
+        if (worker == round % 4) sched_yield();
+      }
+      workers.barrier(worker);
+    }
+  };
+  for (int run = 1; run <= 2; run++) {
+    CHECK(workers.run(body));
+    for (std::atomic<int>& times : taken) CHECK(times == run);
+  }
+  // A run that ends without a barrier leaves nothing behind.
+  std::atomic<int64_t> sum{0};
+  auto once = [&](int worker) {
+    for (Range r; (r = workers.take(count, grain, worker)).begin < r.end;) sum += r.end - r.begin;
+  };
+  for (int run = 1; run <= 3; run++) {
+    CHECK(workers.run(once));
+    CHECK(sum == run * count);
+  }
+}
+
+// One worker alone takes its own share from the front, and then the others' from the back.
+static void checkTakeOrder() {
+  auto workers = openWorkers(2);
+  std::vector<int64_t> begins;
+  auto body = [&](int worker) {
+    if (worker == 1) return;
+    for (Range r; (r = workers->take(7, 2, worker)).begin < r.end;) begins.push_back(r.begin);
+  };
+  CHECK(workers->run(body));
+  // Shares are 0 to 2 and 3 to 6.
+  CHECK(begins == std::vector<int64_t>({0, 2, 5, 3}));
 }
 
 static void checkWorkers() {
@@ -28,6 +73,9 @@ static void checkWorkers() {
       for (int count : calls) CHECK(count == 1);
     }
     checkBarrier(*workers, 50);
+    for (int64_t count : {0, 1, 3, 37}) {
+      for (int64_t grain : {1, 2, 100}) checkTake(*workers, count, grain);
+    }
     timespec longerThanSpinning = {0, 3 * spinMaxNs};
     nanosleep(&longerThanSpinning, nullptr);
     checkBarrier(*workers, 3);
@@ -59,6 +107,7 @@ static void checkShares() {
 
 int main() {
   checkShares();
+  checkTakeOrder();
   checkWorkers();
   puts("ok");
 }
