@@ -88,7 +88,9 @@ func alone(t *testing.T, s *spec.System, ids []int32) core.Result {
 // computed from the whole text so far, without pages, suffixes or hand-offs. rows has what each step must be
 // given, by row: model:anchor+fresh. The anchor is all that the model has been given before, so that its own
 // last token, sampled and never fed, leads what is fresh, and a dropped draft is in nothing.
-func oracle(t *testing.T, s *spec.System, seed uint64, ids []int32, tokens int) (answer string, rows []string) {
+func oracle(
+	t *testing.T, s *spec.System, seed uint64, ids []int32, tokens int,
+) (answer string, rows []string) {
 	t.Helper()
 	r := s.Router
 	never := map[string]float64{"r2r": 2, "citer": -1, "collm": 2, "rstitch": 2}
@@ -191,8 +193,8 @@ func TestByDefinition(t *testing.T) {
 	}
 }
 
-// TestAtThreshold: routers without weights say 0.5 to every token. At that threshold R2R routes, and CITER and
-// Co-LLM do not; a hair beyond it the others do. By hand, for a prompt of 5 tokens and 3 of the answer.
+// TestAtThreshold: routers without weights say 0.5 to every token. At that threshold R2R routes, and CITER
+// and Co-LLM do not; a hair beyond it the others do. By hand, for a prompt of 5 tokens and 3 of the answer.
 func TestAtThreshold(t *testing.T) {
 	never := []string{"0:0+5", "0:5+1", "0:6+1"}
 	always := []string{"0:0+5", "1:0+5", "0:5+1", "1:5+1", "0:6+1", "1:6+1"}

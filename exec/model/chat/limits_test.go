@@ -12,14 +12,17 @@ import (
 // Jinja 3.1.
 func TestHostile(t *testing.T) {
 	for _, c := range []struct{ name, source, want, fails string }{
-		{"macro that calls itself", `{% macro f(n) %}{{ n }}{% if n %}{{ f(n - 1) }}{% endif %}{% endmacro %}{{ f(3) }}`,
+		{"macro that calls itself",
+			`{% macro f(n) %}{{ n }}{% if n %}{{ f(n - 1) }}{% endif %}{% endmacro %}{{ f(3) }}`,
 			"3210", ""},
 		{"macro without end", `{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}`, "", "more than 500 deep"},
-		{"two macros without end", `{% macro f() %}{{ g() }}{% endmacro %}{%- macro g() -%}{{ f() }}{%- endmacro -%}` +
-			`{{ g() }}`, "", "more than 500 deep"},
+		{"two macros without end",
+			`{% macro f() %}{{ g() }}{% endmacro %}{%- macro g() -%}{{ f() }}{%- endmacro -%}` +
+				`{{ g() }}`, "", "more than 500 deep"},
 		{"one after the other", `{% macro f() %}x{% endmacro %}{% for i in range(1000) %}{{ f() }}{% endfor %}`,
 			strings.Repeat("x", 1000), ""},
-		{"range", `{% for i in range(2, 8, 3) %}{{ i }} {% endfor %}{{ range(3, 0, -2) | list }}{{ range(2) | list }}`,
+		{"range",
+			`{% for i in range(2, 8, 3) %}{{ i }} {% endfor %}{{ range(3, 0, -2) | list }}{{ range(2) | list }}`,
 			"2 5 [3, 1][0, 1]", ""},
 		{"long range", `{{ range(100000) | length }}`, "100000", ""},
 		{"longer range", `{{ range(100001) | length }}`, "", "more than 100000 numbers"},
@@ -69,7 +72,8 @@ func FuzzLoad(f *testing.F) {
 	}
 	f.Add([]byte(`{"chat_template": [{"name": "default", "template": "{{ messages[0].content }}"}],`+
 		`"eos_token": {"content": "<|im_end|>"}}`), "system", "<|im_end|>\n<|im_start|>")
-	f.Add([]byte(`{"chat_template": "{% macro f(x) %}{{ x }}{% endmacro %}{{ f(range(9)) }}"}`), "a", "\U000f0000")
+	f.Add([]byte(`{"chat_template": "{% macro f(x) %}{{ x }}{% endmacro %}{{ f(range(9)) }}"}`),
+		"a", "\U000f0000")
 	_, tokens := tiny(f)
 	f.Fuzz(func(t *testing.T, config []byte, role, content string) {
 		dir := t.TempDir()

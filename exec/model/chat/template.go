@@ -77,7 +77,8 @@ func Load(dir string) (*Template, error) {
 // their names in tokenizer_config.json, such as bos_token.
 func Parse(file, source string, special map[string]string) (*Template, error) {
 	if len(source) > sourceBytesMax {
-		return nil, fmt.Errorf("%s: a chat template of %d bytes, want at most %d", file, len(source), sourceBytesMax)
+		return nil, fmt.Errorf("%s: a chat template of %d bytes, want at most %d", file, len(source),
+			sourceBytesMax)
 	}
 	rewritten, err := explicit(source)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 
 // Int8Tolerance bounds how far logits and hidden states of weights in int8 may be from those of package
 // reference with the same weights, each rounded to a whole number of its group's scale, in spreads: a device
-// may round activations to 8 bits too, with a scale a row and group. Over all cases the CPU was up to 0.11 off.
+// may round activations to 8 bits too, with a scale a row and group. The CPU was up to 0.11 off.
 const Int8Tolerance = 0.25
 
 // ScoreTolerance bounds the error of a router's score, against float64 from the hidden state, the embedding
