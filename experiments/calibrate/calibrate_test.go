@@ -4,6 +4,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -48,7 +49,8 @@ func law() (samples []Sample, want latency.Coefficients) {
 		ns, _ := a.StepNs(shape.Total())
 		// Two states of the machine, and a step that was interrupted, which does not count.
 		for _, noise := range []int64{500_000, -500_000, 90_000_000} {
-			samples = append(samples, Sample{"m", false, shape, ns + noise}, Sample{"m", true, shape, ns*5/4 + noise})
+			samples = append(samples, Sample{Model: "m", Shape: shape, StepNs: ns + noise},
+				Sample{Model: "m", Beside: true, Shape: shape, StepNs: ns*5/4 + noise})
 		}
 	}
 	return samples, want
@@ -75,15 +77,52 @@ func TestFitModels(t *testing.T) {
 	}
 }
 
-func TestWritten(t *testing.T) {
-	samples := []Sample{
-		{"small", false, Shape{Rows: 2, Fresh: 3, Context: 100}, 1_234_567},
-		{"small", true, Shape{Rows: 1, Fresh: 1, Context: 0}, 2_000_000},
+// TestFitBoth: a model that is faster beside the others has the law of the mean of both.
+func TestFitBoth(t *testing.T) {
+	samples, want := law()
+	for i := range samples {
+		if s := &samples[i]; s.Beside {
+			s.StepNs = samples[i-1].StepNs / 2
+		}
 	}
-	want := "model,beside,rows,fresh_tokens,context_tokens,step_ms\n" +
-		"small,false,2,6,200,1.234567\nsmall,true,1,1,0,2.000000\n"
+	fits, err := FitModels(samples)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := fits[0]
+	if got := f.Alone.BaseNs; math.Abs(got/(0.75*want.BaseNs)-1) > 1e-6 || f.Beside != 1 || !f.Both {
+		t.Errorf("base %v, beside %v, both %t; want three quarters of %v, 1 and true", got, f.Beside, f.Both,
+			want.BaseNs)
+	}
+	if text := string(TOML("", "b.csv", fits)); !strings.Contains(text, "the fit is to the mean of both") {
+		t.Errorf("nothing is said of it in\n%s", text)
+	}
+}
+
+func TestWritten(t *testing.T) {
+	at := time.Date(2026, 11, 29, 22, 45, 7, 89e6, time.UTC)
+	samples := []Sample{
+		{Model: "small", Shape: Shape{Rows: 2, Fresh: 3, Context: 100}, StepNs: 1_234_567, At: at},
+		{Model: "small", Beside: true, Shape: Shape{Rows: 1, Fresh: 1}, StepNs: 2_000_000, Round: 3, At: at},
+	}
+	want := "model,beside,rows,fresh_tokens,context_tokens,step_ms,round,at\n" +
+		"small,false,2,6,200,1.234567,0,2026-11-29T22:45:07.089Z\n" +
+		"small,true,1,1,0,2.000000,3,2026-11-29T22:45:07.089Z\n"
 	if diff := cmp.Diff(want, string(CSV(samples))); diff != "" {
 		t.Errorf("CSV (-want +got):\n%s", diff)
+	}
+	read, err := Samples(CSV(samples))
+	if diff := cmp.Diff(samples, read); err != nil || diff != "" {
+		t.Errorf("read back: %v (-want +got):\n%s", err, diff)
+	}
+	for _, c := range []struct{ name, text, want string }{
+		{"another file", "rows\n1\n", "line 1: want model,beside"},
+		{"cut short", want[:len(want)-9], "line 3: parsing time"},
+		{"no rows", strings.Replace(want, "false,2,", "false,0,", 1), "line 2: 0 rows in 1.234567 ms"},
+	} {
+		if _, err := Samples([]byte(c.text)); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: error %v, want %q in it", c.name, err, c.want)
+		}
 	}
 	if got := SamplesPath("a/b.toml"); got != "a/b.csv" {
 		t.Errorf("samples in %s, want a/b.csv", got)

@@ -12,8 +12,12 @@ type ModelFit struct {
 	Model string
 	Alone latency.Fit
 	// Beside is how much longer steps take while the others run: the median, over shapes, of the ratio of
-	// times, at least 1; 1 if that was not measured.
+	// times; 1 if that was not measured.
 	Beside float64
+	// Both says that the median was below 1: the model runs on its own weights meanwhile and finds more of them
+	// in a cache than in turn with others. There is no law for that; so Beside is 1, and Alone is the law of the
+	// mean of both times.
+	Both bool
 	// BesideMin and BesideMax are the least and the largest of those ratios.
 	BesideMin, BesideMax float64
 }
@@ -52,26 +56,33 @@ func fitModel(samples []Sample, name string) (ModelFit, error) {
 		}
 	}
 	fit := ModelFit{Model: name, Beside: 1, BesideMin: 1, BesideMax: 1}
-	var points []latency.Point
 	var ratios []float64
+	for _, shape := range shapes {
+		if len(alone[shape]) > 0 && len(beside[shape]) > 0 {
+			ratios = append(ratios, float64(typical(beside[shape]))/float64(typical(alone[shape])))
+		}
+	}
+	if len(ratios) > 0 {
+		slices.Sort(ratios)
+		fit.Beside, fit.BesideMin, fit.BesideMax = ratios[len(ratios)/2], ratios[0], ratios[len(ratios)-1]
+		if fit.Both = fit.Beside < 1; fit.Both {
+			fit.Beside = 1
+		}
+	}
+	var points []latency.Point
 	for _, shape := range shapes {
 		if len(alone[shape]) == 0 {
 			continue
 		}
-		points = append(points, latency.Point{Shape: shape.Total(), Ns: typical(alone[shape])})
-		if len(beside[shape]) > 0 {
-			ratios = append(ratios, float64(typical(beside[shape]))/float64(typical(alone[shape])))
+		ns := typical(alone[shape])
+		if fit.Both && len(beside[shape]) > 0 {
+			ns = (ns + typical(beside[shape])) / 2
 		}
+		points = append(points, latency.Point{Shape: shape.Total(), Ns: ns})
 	}
 	var err error
-	if fit.Alone, err = latency.FitRelative(points, latency.NonNegative); err != nil {
-		return fit, err
-	}
-	if len(ratios) > 0 {
-		slices.Sort(ratios)
-		fit.Beside, fit.BesideMin, fit.BesideMax = max(ratios[len(ratios)/2], 1), ratios[0], ratios[len(ratios)-1]
-	}
-	return fit, nil
+	fit.Alone, err = latency.FitRelative(points, latency.NonNegative)
+	return fit, err
 }
 
 // typical is the mean of the times that are at most interrupted times the median: a step that took longer was

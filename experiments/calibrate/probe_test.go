@@ -43,8 +43,9 @@ func TestSpeed(t *testing.T) {
 	}
 }
 
-// TestProbe: a probe times all models, alone and beside, and ends when it shall.
-func TestProbe(t *testing.T) {
+// pair is a system of two models on devices that take next to no time.
+func pair(t *testing.T) *system.System {
+	t.Helper()
 	path := filepath.Join(t.TempDir(), "pair.toml")
 	text := `models = [{ name = "a", shape = "tiny" }, { name = "b", shape = "tiny" }]
 router = { algorithm = "me" }
@@ -65,7 +66,13 @@ scheduler = { concurrency = 2, context_max = 16 }
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.Close()
+	t.Cleanup(s.Close)
+	return s
+}
+
+// TestProbe: a probe times all models, alone and beside, and ends when it shall.
+func TestProbe(t *testing.T) {
+	s := pair(t)
 	p := NewProbe(s.Models, Shape{Rows: 2, Fresh: 1})
 	for range 2 { // pages are its own each time
 		speed, err := p.Run(t.Context())

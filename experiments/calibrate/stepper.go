@@ -11,10 +11,13 @@ import (
 // which takes the same time.
 type stepper struct {
 	model *native.Model
+	shape Shape // that is prepared
 	batch native.Batch
+	// forward is the model's.
+	forward func(*native.Batch) error
 }
 
-func newStepper(m *native.Model) *stepper { return &stepper{model: m} }
+func newStepper(m *native.Model) *stepper { return &stepper{model: m, forward: m.Forward} }
 
 // prepare makes the batch of a shape, which takes all the pages anew.
 func (s *stepper) prepare(shape Shape) error {
@@ -24,6 +27,7 @@ func (s *stepper) prepare(shape Shape) error {
 		return fmt.Errorf("calibrate: a step of %+v does not fit into %d pages of %d tokens and %d requests",
 			shape, l.Pages, l.PageTokens, l.RequestsMax)
 	}
+	s.shape = shape
 	b := &s.batch
 	*b = native.Batch{
 		Tokens: b.Tokens[:0], Requests: b.Requests[:0], Results: make([]native.Result, shape.Rows),
@@ -50,7 +54,7 @@ func (s *stepper) prepare(shape Shape) error {
 // step runs the prepared batch once and returns how long the call took.
 func (s *stepper) step() (time.Duration, error) {
 	begin := time.Now()
-	err := s.model.Forward(&s.batch)
+	err := s.forward(&s.batch)
 	took := time.Since(begin)
 	s.batch.Freed, s.batch.Grants = nil, nil // the slots have their pages now
 	return took, err

@@ -2,7 +2,9 @@ package calibrate
 
 import (
 	"bytes"
+	"encoding/csv"
 	"fmt"
+	"math"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -32,16 +34,74 @@ func Heading(file string) string {
 		e.Processor, e.Cores, time.Now().UTC().Format(time.DateOnly), e.Commit)
 }
 
-// CSV lists samples in the order in which they were measured. Tokens are sums over the rows of a step.
+// samplesHead names the columns of samples. Tokens are sums over the rows of a step.
+const samplesHead = "model,beside,rows,fresh_tokens,context_tokens,step_ms,round,at"
+
+// atLayout is a time of a sample, UTC.
+const atLayout = "2006-01-02T15:04:05.000Z"
+
+// CSV lists samples in the order in which they were measured.
 func CSV(samples []Sample) []byte {
 	var b bytes.Buffer
-	b.WriteString("model,beside,rows,fresh_tokens,context_tokens,step_ms\n")
+	b.WriteString(samplesHead + "\n")
 	for _, s := range samples {
 		total := s.Shape.Total()
-		fmt.Fprintf(&b, "%s,%t,%d,%d,%d,%s\n", s.Model, s.Beside, total.Rows, total.FreshTokens,
-			total.ContextTokens, strconv.FormatFloat(float64(s.StepNs)/1e6, 'f', 6, 64))
+		fmt.Fprintf(&b, "%s,%t,%d,%d,%d,%s,%d,%s\n", s.Model, s.Beside, total.Rows, total.FreshTokens,
+			total.ContextTokens, strconv.FormatFloat(float64(s.StepNs)/1e6, 'f', 6, 64), s.Round,
+			s.At.Format(atLayout))
 	}
 	return b.Bytes()
+}
+
+// Samples reads what CSV has written. An error names the line.
+func Samples(text []byte) ([]Sample, error) {
+	r := csv.NewReader(bytes.NewReader(text))
+	lines, err := r.ReadAll()
+	if err != nil {
+		return nil, err
+	}
+	if len(lines) == 0 || strings.Join(lines[0], ",") != samplesHead {
+		return nil, fmt.Errorf("line 1: want %s", samplesHead)
+	}
+	var samples []Sample
+	for i, fields := range lines[1:] {
+		s, err := sampleOf(fields)
+		if err != nil {
+			return nil, fmt.Errorf("line %d: %w", i+2, err)
+		}
+		samples = append(samples, s)
+	}
+	return samples, nil
+}
+
+func sampleOf(fields []string) (Sample, error) {
+	numbers := make([]int, 4) // rows, fresh tokens, context tokens, round
+	for i, at := range []int{2, 3, 4, 6} {
+		var err error
+		if numbers[i], err = strconv.Atoi(fields[at]); err != nil {
+			return Sample{}, err
+		}
+	}
+	beside, err := strconv.ParseBool(fields[1])
+	if err != nil {
+		return Sample{}, err
+	}
+	ms, err := strconv.ParseFloat(fields[5], 64)
+	if err != nil {
+		return Sample{}, err
+	}
+	at, err := time.Parse(atLayout, fields[7])
+	if err != nil {
+		return Sample{}, err
+	}
+	rows := numbers[0]
+	if rows < 1 || !(ms > 0) {
+		return Sample{}, fmt.Errorf("%d rows in %g ms, want both above 0", rows, ms)
+	}
+	return Sample{
+		Model: fields[0], Beside: beside, StepNs: int64(math.Round(ms * 1e6)), Round: numbers[3], At: at,
+		Shape: Shape{Rows: rows, Fresh: numbers[1] / rows, Context: numbers[2] / rows},
+	}, nil
 }
 
 // TOML writes the models and their latencies, with the errors of the fits as comments. Each line of heading
@@ -59,6 +119,9 @@ func TOML(heading, samplesFile string, fits []ModelFit) []byte {
 			a.Count, 100*a.MeanRelative, 100*a.MaxRelative, shapeText(a.Worst.Shape))
 		fmt.Fprintf(&b, "# Beside the other models steps take %.3f times as long (%.3f to %.3f over shapes).\n",
 			f.Beside, f.BesideMin, f.BesideMax)
+		if f.Both {
+			b.WriteString("# That is no longer than in turn with them: the fit is to the mean of both.\n")
+		}
 		b.WriteString("[models.latency]\nkind = \"affine\"\n")
 		fmt.Fprintf(&b, "base = %q\nper_row = %q\n", duration(a.BaseNs), duration(a.PerRowNs))
 		fmt.Fprintf(&b, "per_fresh_ns = %s\n", number(a.PerFreshNs))

@@ -23,6 +23,7 @@ type calibrateFlags struct {
 	out          string
 	rounds       value[int]
 	steps        value[int]
+	p            value[float64]
 	contextMax   value[int]
 	neighbourMax value[int]
 }
@@ -32,6 +33,7 @@ func newCalibrate() *cobra.Command {
 		backend:      cpu.Backend(),
 		rounds:       value[int]{of: 5, text: "5", kind: "count", parse: integer(1, 1000)},
 		steps:        value[int]{of: 3, text: "3", kind: "count", parse: integer(1, 1000)},
+		p:            value[float64]{of: 0.35, text: "0.35", kind: "probability", parse: probability},
 		contextMax:   value[int]{of: 2048, text: "2048", kind: "tokens", parse: integer(16, contextMost)},
 		neighbourMax: value[int]{of: 4, text: "4", kind: "count", parse: integer(1, 1<<10)},
 	}
@@ -39,9 +41,10 @@ func newCalibrate() *cobra.Command {
 		Use:   "calibrate CONFIG.toml",
 		Short: "Measure step times of a system's models on this machine",
 		Long: `Load the models of a system and time their steps over batch size, fresh tokens and context, each
-model alone and while the others run. FILE gets the fitted step times, their errors and the range
-in which they hold; a spec takes it in with extends = "FILE". Every single step goes into a CSV file
-beside it.`,
+model alone and while the others run. Alone they take turns, as in a run: the first model makes 1/p
+steps in a row, for between them its weights stay in caches. FILE gets the fitted step times, their
+errors and the range in which they hold; a spec takes it in with extends = "FILE". Every single step
+goes into a CSV file beside it.`,
 		Example: `  tokenrouter calibrate experiments/hardware-pair.toml --out calibration.toml`,
 		Args:    exactly(1, "the file of a system"),
 
@@ -61,6 +64,7 @@ beside it.`,
 	flags.StringVar(&f.out, "out", "", "file to write")
 	flags.Var(&f.rounds, "rounds", "how often all shapes are measured")
 	flags.Var(&f.steps, "steps", "steps of each shape in a round, after one that does not count")
+	flags.Var(&f.p, "p", "probability that a request leaves the first model after a step")
 	flags.Var(&f.contextMax, "context-max", "longest context to measure")
 	flags.Var(&f.neighbourMax, "beside", "batch size of the other models while they run beside the measured one")
 	return c
@@ -104,6 +108,7 @@ func (f *calibrateFlags) plan(p *system.Plan, bar *progress) calibrate.Plan {
 	bounds.Context = min(bounds.Context, f.contextMax.of)
 	return calibrate.Plan{
 		Shapes: calibrate.Grid(bounds), Rounds: f.rounds.of, Steps: f.steps.of,
+		Row: calibrate.RowOf(f.p.of),
 		Neighbour: calibrate.Shape{
 			Rows: min(f.neighbourMax.of, bounds.Rows), Fresh: 1, Context: min(128, bounds.Context-1),
 		},
@@ -118,9 +123,13 @@ func printFits(w io.Writer, fits []calibrate.ModelFit) {
 		fmt.Fprintf(w, "%s\n  step = %.4g ms + %.4g us a row + %.4g us a fresh token + %.4g us a block of %d"+
 			" after the first + %.4g ns a token in KV\n", f.Model, a.BaseNs/1e6, a.PerRowNs/1e3, a.PerFreshNs/1e3,
 			a.PerBlockNs/1e3, cmp.Or(a.BlockTokens, latency.BlockTokens), a.PerContextNs)
-		fmt.Fprintf(w, "  off by %.1f %% in the mean, %.1f %% at most, over medians of %d shapes; valid for %v\n",
+		fmt.Fprintf(w, "  off by %.1f %% in the mean, %.1f %% at most, over means of %d shapes; valid for %v\n",
 			100*a.MeanRelative, 100*a.MaxRelative, a.Count, a.Valid)
-		fmt.Fprintf(w, "  beside the other models: %.3f times as long (%.3f to %.3f)\n", f.Beside, f.BesideMin,
-			f.BesideMax)
+		both := ""
+		if f.Both {
+			both = "; the law is of the mean of both"
+		}
+		fmt.Fprintf(w, "  beside the other models: %.3f times as long (%.3f to %.3f%s)\n", f.Beside, f.BesideMin,
+			f.BesideMax, both)
 	}
 }

@@ -56,8 +56,10 @@ func TestCalibrate(t *testing.T) {
 	}
 	// 3 batch sizes at 3 contexts, extends of 2, 4, ... 32 tokens for 1 and 2 rows, prompts of 8 and 64.
 	const shapes = 3*3 + 2*5 + 2
-	if lines := strings.Count(readText(t, filepath.Join(dir, "steps.csv")), "\n"); lines != 1+2*2*2*shapes {
-		t.Errorf("%d lines, want one a step of %d shapes, alone and beside, twice for 2 models", lines, shapes)
+	lines := strings.Count(readText(t, filepath.Join(dir, "steps.csv")), "\n")
+	if lines != 1+2*(3+1+1+1)*shapes {
+		t.Errorf("%d lines, want one a step of %d shapes, twice: 1/0.35 of the SLM in turn with the LLM, 1 beside,"+
+			" and 1 and 1 of the LLM", lines, shapes)
 	}
 	text := "extends = \"steps.toml\"\nname = \"mine\"\n" + `router = { algorithm = "r2r", p = 0.35 }
 policy = { kind = "eager" }

@@ -36,6 +36,7 @@ type hardware struct {
 	// freshMax bounds the tokens fed in a step whose time is measured: more than come up in a steady state
 	// need not be known.
 	freshMax int
+	row      int // steps that the first model makes in a row, for calibrate.Plan
 }
 
 // onHardware makes a runner one for real models. It refuses what only simulated points can do.
@@ -99,7 +100,7 @@ func openHardware(ctx context.Context, s *spec.Spec, backend native.Backend) (h 
 	y.Queue = backlog(y.Concurrency) - y.Concurrency
 	y.Budget = y.Concurrency * y.ContextMax
 	const freshMax = 128
-	h = &hardware{backend: backend, freshMax: freshMax}
+	h = &hardware{backend: backend, freshMax: freshMax, row: rowOf(s)}
 	if h.plan, err = system.Prepare(&y, choice); err != nil {
 		return nil, err
 	}
@@ -115,6 +116,18 @@ func openHardware(ctx context.Context, s *spec.Spec, backend native.Backend) (h 
 	}
 	h.system, err = h.plan.Open(ctx, system.Run{})
 	return h, err
+}
+
+// rowOf is how many steps the first model makes in a row, in the mean over the points that say so: requests
+// leave it with the probability that the router gives.
+func rowOf(s *spec.Spec) int {
+	sum, n := 0.0, 0.0
+	for i := range s.Points {
+		if p := &s.Points[i]; p.Routing != nil {
+			sum, n = sum+1-p.Routing[0][0], n+1
+		}
+	}
+	return calibrate.RowOf(sum / n)
 }
 
 func (h *hardware) close() error {
@@ -333,7 +346,7 @@ func (h *hardware) calibration() calibrate.Plan {
 	const steps = 1
 	bounds.Fresh = min(bounds.Fresh, h.freshMax)
 	return calibrate.Plan{
-		Shapes: calibrate.Grid(bounds), Rounds: 1, Steps: steps,
+		Shapes: calibrate.Grid(bounds), Rounds: 1, Steps: steps, Row: h.row,
 		Neighbour: calibrate.Shape{Rows: max(bounds.Rows/4, 1), Fresh: 1, Context: bounds.Context / 2},
 	}
 }
