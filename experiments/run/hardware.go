@@ -5,10 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 
 	"tokenrouter/core"
 	"tokenrouter/core/meter"
@@ -18,11 +15,7 @@ import (
 	"tokenrouter/experiments/spec"
 	"tokenrouter/experiments/system"
 	"tokenrouter/sim"
-	"tokenrouter/sim/latency"
 )
-
-// Files of a calibration in a results folder; the samples lie beside it (calibrate.SamplesPath).
-const calibrationFile = "calibration.toml"
 
 // simulator is the kind of the world that is no hardware.
 const simulator = "sim"
@@ -58,7 +51,7 @@ func (r *runner) onHardware(o *Options) error {
 	return nil
 }
 
-// prepare loads the models and has their step times.
+// prepare loads the models and has a first round of step times.
 func (r *runner) prepare(ctx context.Context, o *Options) (err error) {
 	say := func(what string) {
 		if o.Doing != nil {
@@ -70,9 +63,13 @@ func (r *runner) prepare(ctx context.Context, o *Options) (err error) {
 		return err
 	}
 	r.real.watchdog = r.real.newWatchdog(r.spec.Hardware.Probe)
-	r.spec, err = r.calibrated(ctx, o.Resume, say)
+	if r.rounds, err = r.newRounds(o); err == nil && len(r.rounds.speeds) == 0 {
+		say("measuring step times")
+		err = r.rounds.measure(ctx)
+	}
 	if err == nil {
-		err = r.real.watchdog.refer(ctx, r.dir, o.Resume)
+		r.begun, err = r.rounds.calibrated(1)
+		r.spec = r.begun
 	}
 	if err != nil {
 		return errors.Join(err, r.real.close())
@@ -156,16 +153,14 @@ func (h *hardware) core(p *spec.Point, policy core.Policy) core.Config {
 	return c
 }
 
-// measured runs a world's requests on the hardware, between two probes, and then in the simulator: with the
-// calibrated step times, and once more with the means that were measured. The world's Meter sees the
-// hardware; mc makes others for the simulator.
-func (h *hardware) measured(ctx context.Context, p *spec.Point, c sim.Config, mc meter.Config) (ran, error) {
+// measured runs a world's requests on the hardware, between two probes.
+func (h *hardware) measured(ctx context.Context, p *spec.Point, c sim.Config) (ran, error) {
 	l, err := h.newLoop(p, &c)
 	if err != nil {
 		return ran{}, err
 	}
 	out := ran{try: &try{}}
-	if out.try.Before, err = h.watchdog.settled(ctx); err != nil {
+	if out.try.Before, err = h.watchdog.now(ctx); err != nil {
 		return ran{}, err
 	}
 	then := processorTimeNow()
@@ -173,7 +168,7 @@ func (h *hardware) measured(ctx context.Context, p *spec.Point, c sim.Config, mc
 		return ran{}, err
 	}
 	out.others = othersSince(then)
-	if out.try.After, err = h.watchdog.ratio(ctx); err != nil {
+	if out.try.After, err = h.watchdog.now(ctx); err != nil {
 		return ran{}, err
 	}
 	s := l.loop.Scheduler()
@@ -182,37 +177,7 @@ func (h *hardware) measured(ctx context.Context, p *spec.Point, c sim.Config, mc
 	for _, t := range l.loop.Timings() {
 		out.bookkeeping = append(out.bookkeeping, t.Bookkeeping())
 	}
-	mc.OnRequest, c.Observe = nil, nil
-	simulated, tallies, err := again(ctx, p, c, mc)
-	if err != nil {
-		return ran{}, err
-	}
-	out.simulated, out.Tallies = simulated, tallies
-	measured := c.Meter.Summary()
-	c.Latency = slices.Clone(c.Latency)
-	for i := range c.Latency {
-		if mean := stepMean(simulated, i); mean > 0 && stepMean(&measured, i) > 0 {
-			c.Latency[i] = spec.Scaled(c.Latency[i], stepMean(&measured, i)/mean)
-		}
-	}
-	out.rescaled, _, err = again(ctx, p, c, mc)
-	return out, err
-}
-
-// again simulates the requests of a world.
-func again(ctx context.Context, p *spec.Point, c sim.Config, mc meter.Config) (*meter.Summary,
-	[]latency.Tally, error) {
-	var err error
-	c.Meter = meter.New(mc)
-	if c.Workload, err = p.Workload.Source(c.Seed); err != nil {
-		return nil, nil, err
-	}
-	simulated, err := sim.Run(ctx, c)
-	if err != nil {
-		return nil, nil, fmt.Errorf("simulation: %w", err)
-	}
-	summary := c.Meter.Summary()
-	return &summary, simulated.Tallies, nil
+	return out, nil
 }
 
 // stepMean is the mean time of a launch of a model in the window, ns; 0 without launches.
@@ -227,13 +192,12 @@ func stepMean(s *meter.Summary, model int) float64 {
 // ran is what running a job left besides its meter.
 type ran struct {
 	sim.Result // Tallies are of the simulation
-	// On hardware: of the same requests in the simulator, with calibrated step times, and with these scaled to
-	// the measured means.
-	simulated, rescaled *meter.Summary
-	bookkeeping         []float64 // share of each model's time that was not inside its device
-	try                 *try      // nil: not probed, nor are others and steps known
-	others              float64   // share of the processors' time that went to others
-	steps               []spread
+	// On hardware, all but simulated, which is of answers: of what the simulator played of them.
+	simulated   *meter.Summary
+	bookkeeping []float64 // share of each model's time that was not inside its device
+	try         *try      // nil: not probed, nor are others and steps known
+	others      float64   // share of the processors' time that went to others
+	steps       []spread
 }
 
 // add adds the metrics that only jobs on hardware have.
@@ -245,10 +209,6 @@ func (r *ran) add(p *spec.Point, s *meter.Summary, v map[string]float64) {
 	if r.simulated != nil {
 		beside(v, "simulated", s, r.simulated)
 		sides["simulated_"] = r.simulated
-	}
-	if r.rescaled != nil {
-		v["rescaled_tok_s"] = r.rescaled.ThroughputTokS
-		v["rescaled_error"] = s.ThroughputTokS/r.rescaled.ThroughputTokS - 1
 	}
 	if r.try != nil && !math.IsNaN(r.others) {
 		v["others_share"] = r.others
@@ -272,81 +232,5 @@ func beside(v map[string]float64, name string, measured, simulated *meter.Summar
 	if measured.ThroughputTokS > 0 && simulated.ThroughputTokS > 0 {
 		v[name+"_tok_s"] = simulated.ThroughputTokS
 		v[name+"_error"] = measured.ThroughputTokS/simulated.ThroughputTokS - 1
-	}
-}
-
-// calibrated is the spec with step times measured on the hardware: now, unless the folder has them already
-// and keep is set. It is the spec itself where they are given.
-func (r *runner) calibrated(ctx context.Context, keep bool, say func(string)) (*spec.Spec, error) {
-	s := r.spec
-	if !s.Hardware.Calibrate {
-		return s, nil
-	}
-	path := filepath.Join(r.dir, calibrationFile)
-	if err := r.real.stepTimes(ctx, path, s.Hardware.System.File, keep, say); err != nil {
-		return nil, err
-	}
-	return s.Calibrated(path)
-}
-
-// stepTimes measures the step times of the models of a system's file and writes them to path. If keep is set
-// and they are there already, they stay.
-func (h *hardware) stepTimes(ctx context.Context, path, systemFile string, keep bool, say func(string),
-) error {
-	heading := calibrate.Heading(filepath.Base(systemFile))
-	if keep {
-		old, err := os.ReadFile(path)
-		machine, _, _ := strings.Cut(strings.SplitAfter(heading, "\n")[1], " cores")
-		switch {
-		case err == nil && !strings.Contains(string(old), machine):
-			return fmt.Errorf("%s was not %s cores: want the machine that the run was begun on", path, machine)
-		case err == nil:
-			return nil
-		}
-	}
-	say("measuring step times")
-	samples, err := h.samples(ctx)
-	if err != nil {
-		return err
-	}
-	fits, err := calibrate.FitModels(samples)
-	if err != nil {
-		return err
-	}
-	return calibrate.Write(path, heading, fits, samples)
-}
-
-// samples measures steps. Probes in between, if there is a watchdog, give the reference of all later ones.
-func (h *hardware) samples(ctx context.Context) (samples []calibrate.Sample, err error) {
-	const rounds = 6
-	plan := h.calibration()
-	var speeds []calibrate.Speed
-	for range rounds {
-		round, err := calibrate.Measure(ctx, h.system.Models, plan)
-		if err != nil {
-			return nil, err
-		}
-		samples = append(samples, round...)
-		if h.watchdog == nil {
-			continue
-		}
-		speed, err := h.watchdog.probe(ctx)
-		if err != nil {
-			return nil, err
-		}
-		speeds = append(speeds, speed)
-		h.watchdog.reference = calibrate.MeanSpeed(speeds)
-	}
-	return samples, nil
-}
-
-// calibration is a small grid: what occurs in a steady state of any point, and the first steps.
-func (h *hardware) calibration() calibrate.Plan {
-	bounds := calibrate.BoundsOf(h.plan.Core)
-	const steps = 1
-	bounds.Fresh = min(bounds.Fresh, h.freshMax)
-	return calibrate.Plan{
-		Shapes: calibrate.Grid(bounds), Rounds: 1, Steps: steps, Row: h.row,
-		Neighbour: calibrate.Shape{Rows: max(bounds.Rows/4, 1), Fresh: 1, Context: bounds.Context / 2},
 	}
 }

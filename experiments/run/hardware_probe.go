@@ -2,24 +2,21 @@ package run
 
 import (
 	"bytes"
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"tokenrouter/experiments/calibrate"
 	"tokenrouter/experiments/result"
 	"tokenrouter/experiments/spec"
 )
-
-// speedFile has the reference of all probes in a results folder: how long their steps took while the step
-// times were measured.
-const speedFile = "speed.json"
 
 // settleNs is how long is waited between two probes.
 const settleNs = 200 * time.Millisecond
@@ -28,9 +25,8 @@ const settleNs = 200 * time.Millisecond
 type watchdog struct {
 	probe     func(context.Context) (calibrate.Speed, error)
 	models    int
-	reference calibrate.Speed
+	reference calibrate.Speed // of all rounds of the calibration; known once they are made
 	rule      spec.Probe
-	extra     time.Duration // that is left of rule.ExtraNs
 }
 
 // newWatchdog makes the probe of some hardware. Its reference is yet to be set.
@@ -39,169 +35,234 @@ func (h *hardware) newWatchdog(rule spec.Probe) *watchdog {
 	shape.Context = 0 // nothing has been computed
 	return &watchdog{
 		probe: calibrate.NewProbe(h.system.Models, shape).Run, models: len(h.system.Models), rule: rule,
-		extra: time.Duration(rule.ExtraNs),
 	}
 }
 
-// ratio probes the machine: how much longer steps take than in the reference.
-func (w *watchdog) ratio(ctx context.Context) (float64, error) {
+// now probes the machine.
+func (w *watchdog) now(ctx context.Context) (calibrate.Speed, error) {
 	speed, err := w.probe(ctx)
 	if err != nil {
-		return math.NaN(), fmt.Errorf("probing the machine: %w", err)
+		return speed, fmt.Errorf("probing the machine: %w", err)
 	}
-	return speed.Ratio(w.reference), nil
+	return speed, nil
 }
 
-// counts reports whether the machine was as fast as in the reference.
-func (w *watchdog) counts(ratio float64) bool { return math.Abs(ratio-1) <= w.rule.Tolerance }
+// near reports whether steps took as long as in the reference, by their ratio.
+func (w *watchdog) near(ratio float64) bool { return math.Abs(ratio-1) <= w.rule.Tolerance }
 
-// settled probes the machine until it is as fast as in the reference, or the wait is over, and returns the
-// last ratio.
-func (w *watchdog) settled(ctx context.Context) (float64, error) {
-	ratio, err := w.ratio(ctx)
+// settle probes the machine until it is as fast as in the reference, or the wait is over.
+func (w *watchdog) settle(ctx context.Context) error {
 	begin := time.Now()
-	for err == nil && !w.counts(ratio) && time.Since(begin) < min(time.Duration(w.rule.WaitNs), w.extra) {
+	for {
+		speed, err := w.now(ctx)
+		if err != nil || w.near(speed.Ratio(w.reference)) || time.Since(begin) >= time.Duration(w.rule.WaitNs) {
+			return err
+		}
 		select {
 		case <-time.After(settleNs):
 		case <-ctx.Done():
 		}
-		ratio, err = w.ratio(ctx)
 	}
-	w.extra -= time.Since(begin)
-	return ratio, err
 }
 
 // try is one measurement of a seed. A job keeps one of them.
 type try struct {
-	// Before and After are how much longer the steps of the probe took than in the reference.
-	Before         float64 `json:"probe_before"`
-	After          float64 `json:"probe_after"`
-	Counts         bool    `json:"counts"`
-	Kept           bool    `json:"kept"`
-	ThroughputTokS float64 `json:"throughput_tok_s"`
+	Before         calibrate.Speed `json:"probe_before"`
+	After          calibrate.Speed `json:"probe_after"`
+	Kept           bool            `json:"kept"`
+	ThroughputTokS float64         `json:"throughput_tok_s"`
 }
 
-// off is how far the machine was from the reference at the worse of the two probes.
-func (t *try) off() float64 {
-	return max(math.Abs(math.Log(t.Before)), math.Abs(math.Log(t.After)))
+// verdict is what the reference says of a try.
+type verdict struct {
+	before, after float64 // how much longer the steps of the probe took than in the reference
+	counts        bool
+	off           float64 // how far the worse of both is from the reference, a logarithm
 }
 
-// measure tries a job until a try counts, at most as often as the rule has it, and publishes the one that
-// does, or else that with the machine nearest to the reference. Which one is kept does not depend on what it
-// gave.
+func (w *watchdog) judge(t *try) verdict {
+	v := verdict{before: t.Before.Ratio(w.reference), after: t.After.Ratio(w.reference)}
+	v.counts = w.near(v.before) && w.near(v.after)
+	v.off = max(math.Abs(math.Log(v.before)), math.Abs(math.Log(v.after)))
+	return v
+}
+
+// better reports whether v is to be kept rather than other. It does not depend on what they gave.
+func (v verdict) better(other verdict) bool {
+	if v.counts != other.counts {
+		return v.counts
+	}
+	return v.off < other.off
+}
+
+// kept is the try that a job keeps.
+func (d *part) kept() *try {
+	return &d.Tries[slices.IndexFunc(d.Tries, func(t try) bool { return t.Kept })]
+}
+
+// measure tries a job for the first time, after the round of the calibration that is due.
 func (r *runner) measure(ctx context.Context, j job) error {
-	w := r.real.watchdog
-	var tries []try
-	var kept *part
-	best := -1
-	for {
-		begin := time.Now()
-		done, err := r.attempt(ctx, j)
-		if err != nil {
-			return errors.Join(err, r.drop(j, keptSuffix))
-		}
-		t := done.try
-		t.ThroughputTokS = done.Values["throughput_tok_s"]
-		t.Counts = w.counts(t.Before) && w.counts(t.After)
-		tries = append(tries, *t)
-		if best >= 0 {
-			w.extra -= time.Since(begin)
-		}
-		if best < 0 || t.Counts || t.off() < tries[best].off() {
-			if err := r.rename(j, workingSuffix, keptSuffix); err != nil {
-				return err
-			}
-			best, kept = len(tries)-1, done
-		} else if err := r.drop(j, workingSuffix); err != nil {
-			return err
-		}
-		if t.Counts || len(tries) == w.rule.Tries || w.extra <= 0 {
-			break
-		}
+	if err := r.rounds.due(ctx, r.measured); err != nil {
+		return err
 	}
-	tries[best].Kept = true
-	kept.Tries = tries
-	kept.note(w.rule)
-	return r.publish(j, keptSuffix, kept)
-}
-
-// note puts the tries of a job among its values and warnings.
-func (d *part) note(rule spec.Probe) {
-	d.Values["tries"], d.Values["seeds_off"] = float64(len(d.Tries)), 0
-	spoiled := 0
-	for _, t := range d.Tries {
-		if !t.Counts {
-			spoiled++
-		}
-		if !t.Kept {
-			continue
-		}
-		d.Values["probe_before"], d.Values["probe_after"] = t.Before, t.After
-		if !t.Counts {
-			d.Values["seeds_off"] = 1
-			d.Warnings = append(d.Warnings, fmt.Sprintf("1 seeds were measured while the machine was not as fast as"+
-				" calibrated, within %g %%", 100*rule.Tolerance))
-		}
-	}
-	d.Values["tries_off"] = float64(spoiled)
-}
-
-// refer sees to it that there is a reference, and keeps it for a run that goes on later: that of the
-// calibration, else the one of the run's earlier part if keep is set, else the machine as it is now.
-func (w *watchdog) refer(ctx context.Context, dir string, keep bool) error {
-	path := filepath.Join(dir, speedFile)
-	if w.reference.AloneNs == nil && keep {
-		text, err := os.ReadFile(path)
-		if err == nil {
-			return w.parse(path, text)
-		}
-		if !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-	}
-	if w.reference.AloneNs == nil {
-		const probes = 5
-		var speeds []calibrate.Speed
-		for range probes {
-			speed, err := w.probe(ctx)
-			if err != nil {
-				return fmt.Errorf("probing the machine: %w", err)
-			}
-			speeds = append(speeds, speed)
-		}
-		w.reference = calibrate.MeanSpeed(speeds)
-	}
-	text, err := json.MarshalIndent(w.reference, "", "  ")
+	done, err := r.attempt(ctx, j)
 	if err != nil {
 		return err
 	}
-	return result.WriteFile(path, append(text, '\n'))
+	done.Tries[0].Kept = true
+	r.measured++
+	return r.publish(j, workingSuffix, done)
 }
 
-// parse reads a reference.
-func (w *watchdog) parse(path string, text []byte) error {
-	err := json.Unmarshal(text, &w.reference)
-	beside := w.models
-	if beside == 1 {
-		beside = 0
+// measureAll tries all jobs once, with rounds of the calibration between them, and then those again at which
+// the machine was not as fast as in the mean of the rounds. At the end the spec has the step times of all.
+func (r *runner) measureAll(ctx context.Context, jobs []job, o *Options) error {
+	all := r.jobs(o)
+	r.measured = len(all) - len(jobs)
+	for _, j := range all {
+		if err := r.restore(j); err != nil {
+			return err
+		}
 	}
-	if err == nil && (len(w.reference.AloneNs) != w.models || len(w.reference.BesideNs) != beside) {
-		err = fmt.Errorf("%d and %d times, want %d and %d", len(w.reference.AloneNs), len(w.reference.BesideNs),
-			w.models, beside)
+	if err := r.all(ctx, jobs, o); err != nil {
+		return err
 	}
-	if err != nil {
-		return fmt.Errorf("%s: damaged: %w", path, err)
+	if err := r.rounds.due(ctx, len(all)); err != nil {
+		return err
+	}
+	r.real.watchdog.reference = r.rounds.reference()
+	if err := r.retry(ctx, all, o); err != nil {
+		return err
+	}
+	var err error
+	r.spec, err = r.rounds.calibrated(len(r.rounds.speeds))
+	return err
+}
+
+// retry tries jobs again of which no try counts, the worst first, until all have a try that does, or as many
+// as the rule has, or its time is over.
+func (r *runner) retry(ctx context.Context, all []job, o *Options) error {
+	w := r.real.watchdog
+	end := time.Now().Add(time.Duration(w.rule.ExtraNs))
+	for tries := 1; tries < w.rule.Tries; tries++ {
+		jobs, err := r.spoiled(all, tries)
+		if err != nil {
+			return err
+		}
+		if len(jobs) > 0 && o.Doing != nil {
+			o.Doing(fmt.Sprintf("measuring %d seeds again: the machine was not as fast as calibrated", len(jobs)))
+		}
+		for _, j := range jobs {
+			if time.Now().After(end) {
+				return nil
+			}
+			if err := r.tryAgain(ctx, j); err != nil {
+				return fmt.Errorf("%s, replicate %d: %w", j.point.Key, j.replicate, err)
+			}
+		}
 	}
 	return nil
+}
+
+// spoiled is the jobs with at most so many tries of which none counts, the worst first.
+func (r *runner) spoiled(all []job, tries int) ([]job, error) {
+	var jobs []job
+	off := make(map[job]float64)
+	for _, j := range all {
+		_, d, ok, err := r.load(j)
+		if err != nil {
+			return nil, err
+		}
+		if !ok || len(d.Tries) > tries {
+			continue
+		}
+		if v := r.real.watchdog.judge(d.kept()); !v.counts {
+			jobs, off[j] = append(jobs, j), v.off
+		}
+	}
+	slices.SortStableFunc(jobs, func(a, b job) int { return cmp.Compare(off[b], off[a]) })
+	return jobs, nil
+}
+
+// tryAgain measures a job once more and keeps the better try. Until that is known the files of the one so far
+// are set aside.
+func (r *runner) tryAgain(ctx context.Context, j job) error {
+	_, old, ok, err := r.load(j)
+	if err != nil || !ok {
+		return errors.Join(err, fs.ErrNotExist)
+	}
+	w := r.real.watchdog
+	if err := w.settle(ctx); err != nil {
+		return err
+	}
+	if err := r.rename(j, "", keptSuffix); err != nil {
+		return err
+	}
+	done, err := r.attempt(ctx, j)
+	if err != nil {
+		return errors.Join(err, r.drop(j, workingSuffix), r.rename(j, keptSuffix, ""))
+	}
+	tries := append(old.Tries, done.Tries...)
+	last := &tries[len(tries)-1]
+	if !w.judge(last).better(w.judge(old.kept())) {
+		old.Tries = tries
+		if err := errors.Join(r.drop(j, workingSuffix), r.rename(j, keptSuffix, "")); err != nil {
+			return err
+		}
+		return r.publish(j, "", old)
+	}
+	for i := range tries {
+		tries[i].Kept = &tries[i] == last
+	}
+	done.Tries = tries
+	if err := errors.Join(os.Remove(r.partPath(j)), r.drop(j, keptSuffix)); err != nil {
+		return err
+	}
+	return r.publish(j, workingSuffix, done)
+}
+
+// restore puts files in place that an interrupted run has set aside, if their job is finished, else removes
+// them.
+func (r *runner) restore(j job) error {
+	if _, err := os.Stat(r.partPath(j)); err != nil {
+		return r.drop(j, keptSuffix)
+	}
+	to := r.files(j, "")
+	for i, path := range r.files(j, keptSuffix) {
+		if err := os.Rename(path, to[i]); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// note puts the tries of a job among its values and warnings.
+func (d *part) note(w *watchdog) {
+	d.Values["tries"], d.Values["seeds_off"] = float64(len(d.Tries)), 0
+	spoiled := 0
+	for i := range d.Tries {
+		if !w.judge(&d.Tries[i]).counts {
+			spoiled++
+		}
+	}
+	d.Values["tries_off"] = float64(spoiled)
+	kept := w.judge(d.kept())
+	d.Values["probe_before"], d.Values["probe_after"] = kept.before, kept.after
+	if !kept.counts {
+		d.Values["seeds_off"] = 1
+		d.Warnings = append(d.Warnings, fmt.Sprintf("1 seeds were measured while the machine was not as fast as"+
+			" calibrated, within %g %%", 100*w.rule.Tolerance))
+	}
 }
 
 // tryTable is all tries of a run.
 type tryTable struct{ text bytes.Buffer }
 
-func (t *tryTable) add(j job, tries []try) {
+func (t *tryTable) add(j job, tries []try, w *watchdog) {
 	for i, y := range tries {
-		fmt.Fprintf(&t.text, "%q,%d,%d,%.4f,%.4f,%t,%t,%.4f\n", j.point.Key, j.replicate, i+1, y.Before, y.After,
-			y.Counts, y.Kept, y.ThroughputTokS)
+		v := w.judge(&y)
+		fmt.Fprintf(&t.text, "%q,%d,%d,%.4f,%.4f,%t,%t,%.4f\n", j.point.Key, j.replicate, i+1, v.before, v.after,
+			v.counts, y.Kept, y.ThroughputTokS)
 	}
 }
 

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"tokenrouter/core/turnlog"
 	"tokenrouter/experiments/calibrate"
 	"tokenrouter/experiments/result"
@@ -33,7 +31,7 @@ func readied(t *testing.T, rule spec.Probe, ratios ...float64) *runner {
 	}
 	t.Cleanup(func() { release(); _ = r.real.close() })
 	w := r.real.watchdog
-	w.rule, w.extra = rule, 1e12
+	w.rule = rule
 	w.reference = calibrate.Speed{AloneNs: []float64{1, 1}, BesideNs: []float64{1, 1}}
 	w.probe = func(context.Context) (calibrate.Speed, error) {
 		if len(ratios) == 0 {
@@ -51,33 +49,55 @@ func readied(t *testing.T, rule spec.Probe, ratios ...float64) *runner {
 	return r
 }
 
+// patient is a rule without a bound of time.
+func patient(tries int) spec.Probe { return spec.Probe{Tolerance: 0.1, Tries: tries, ExtraNs: 1e15} }
+
+// tried measures jobs as a run does: each once, and then again as the rule has it.
+func tried(t *testing.T, r *runner, jobs ...job) {
+	t.Helper()
+	for _, j := range jobs {
+		r.measured = 0 // no round of the calibration is due
+		if err := r.do(t.Context(), j); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := r.retry(t.Context(), jobs, &Options{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// noted is a finished job as it comes into the summary.
+func noted(t *testing.T, r *runner, j job) (result.Row, *part) {
+	t.Helper()
+	_, d, ok, err := r.load(j)
+	if err != nil || !ok {
+		t.Fatal(ok, err)
+	}
+	d.note(r.real.watchdog)
+	return r.row(j, d), d
+}
+
 // TestProbes: a seed is tried until both probes are within the tolerance. Which try is kept follows from the
 // probes alone.
 func TestProbes(t *testing.T) {
-	rule := spec.Probe{Tolerance: 0.1, Tries: 3}
 	for _, c := range []struct {
 		name          string
-		ratios        []float64 // before and after each try
+		ratios        []float64 // before and after the first try; waiting, before and after each other
 		kept          int
 		tries, off    float64
 		seedsOff      float64
 		before, after float64
 	}{
 		{"at once", []float64{1.05, 0.95}, 0, 1, 0, 0, 1.05, 0.95},
-		{"slow after", []float64{1, 1.3, 1, 1.02}, 1, 2, 1, 0, 1, 1.02},
-		{"slow before, fast after", []float64{1.2, 1, 1, 0.7, 1.01, 1.01}, 2, 3, 2, 0, 1.01, 1.01},
-		{"never", []float64{1, 2, 1.2, 1, 1, 0.6}, 1, 3, 3, 1, 1.2, 1},
+		{"slow after", []float64{1, 1.3, 2, 1, 1.02}, 1, 2, 1, 0, 1, 1.02},
+		{"slow before, fast after", []float64{1.2, 1, 2, 1, 0.7, 2, 1.01, 1.01}, 2, 3, 2, 0, 1.01, 1.01},
+		{"never", []float64{1, 2, 2, 1.2, 1, 2, 1, 0.6}, 1, 3, 3, 1, 1.2, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := readied(t, rule, c.ratios...)
+			r := readied(t, patient(3), c.ratios...)
 			j := job{&r.spec.Points[0], 0}
-			if err := r.do(t.Context(), j); err != nil {
-				t.Fatal(err)
-			}
-			row, done, ok, err := r.load(j)
-			if err != nil || !ok {
-				t.Fatal(ok, err)
-			}
+			tried(t, r, j)
+			row, done := noted(t, r, j)
 			s := r.summary()
 			for metric, want := range map[string]float64{"tries": c.tries, "tries_off": c.off,
 				"seeds_off": c.seedsOff, "probe_before": c.before, "probe_after": c.after,
@@ -98,6 +118,41 @@ func TestProbes(t *testing.T) {
 			checkFiles(t, r, j)
 		})
 	}
+}
+
+// TestWorstFirst: the seed at which the machine was farthest off is tried again before others.
+func TestWorstFirst(t *testing.T) {
+	r := readied(t, patient(2), 1.2, 1.2, 1.5, 1.5 /* the second again */, 2, 1, 1 /* the first */, 2, 1.3, 1.3)
+	first, second := job{&r.spec.Points[0], 0}, job{&r.spec.Points[1], 0}
+	tried(t, r, first, second)
+	for _, c := range []struct {
+		j      job
+		kept   int
+		counts bool
+	}{{first, 0, false}, {second, 1, true}} {
+		_, d := noted(t, r, c.j)
+		if !d.Tries[c.kept].Kept || r.real.watchdog.judge(d.kept()).counts != c.counts {
+			t.Errorf("%s: tries %+v, want number %d kept, which counts: %t", c.j.point.Key, d.Tries, c.kept+1,
+				c.counts)
+		}
+		checkFiles(t, r, c.j)
+	}
+}
+
+// TestRestore: a run that was interrupted between two tries has lost neither.
+func TestRestore(t *testing.T) {
+	r := readied(t, patient(1), 1, 1)
+	j, never := job{&r.spec.Points[0], 0}, job{&r.spec.Points[1], 0}
+	tried(t, r, j)
+	if err := r.rename(j, "", keptSuffix); err != nil {
+		t.Fatal(err)
+	}
+	for _, j := range []job{j, j, never} {
+		if err := r.restore(j); err != nil {
+			t.Fatal(err)
+		}
+	}
+	checkFiles(t, r, j)
 }
 
 // checkFiles checks that a job's files are there, whole and without another try's beside them.
@@ -123,25 +178,16 @@ func checkFiles(t *testing.T, r *runner, j job) {
 	}
 }
 
-// TestProbeWaits: before a try the machine may settle, for some time; once a run has waited long enough no
-// seed gets more than one try.
+// TestProbeWaits: before a repeated try the machine may settle, for some time; there is none once the time
+// for all is over.
 func TestProbeWaits(t *testing.T) {
-	rule := spec.Probe{Tolerance: 0.1, Tries: 3, WaitNs: 1e12}
-	r := readied(t, rule, 2, 2, 1, 1)
-	if err := r.do(t.Context(), job{&r.spec.Points[0], 0}); err != nil {
-		t.Fatal(err)
-	}
-	used := r.real.watchdog.rule.ExtraNs
-	if left := r.real.watchdog.extra; int64(left) > 1e12-2*int64(settleNs) {
-		t.Errorf("%v of %v are left after two waits of %v", left, used, settleNs)
-	}
+	rule := patient(2)
+	rule.WaitNs = 1e15
+	r := readied(t, rule, 2, 2 /* waiting */, 2, 0.5, 1 /* again */, 1, 1)
+	tried(t, r, job{&r.spec.Points[0], 0})
+	rule.ExtraNs = 0
 	r = readied(t, rule, 2, 2, 1.5, 1)
-	r.real.watchdog.extra = 0
-	for _, j := range []job{{&r.spec.Points[0], 0}, {&r.spec.Points[1], 0}} {
-		if err := r.do(t.Context(), j); err != nil {
-			t.Fatal(err)
-		}
-	}
+	tried(t, r, job{&r.spec.Points[0], 0}, job{&r.spec.Points[1], 0})
 }
 
 // TestTries: all tries of a run are kept.
@@ -152,30 +198,5 @@ func TestTries(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(dir, result.TriesFile))
 	if err != nil || strings.Count(string(text), "\n") != 1+10 {
 		t.Errorf("%s, %v; want a head and a try a job\n%s", result.TriesFile, err, text)
-	}
-}
-
-// TestReference: a run that goes on judges by the reference of its first part.
-func TestReference(t *testing.T) {
-	r := readied(t, spec.Probe{Tolerance: 0.1, Tries: 1})
-	w := r.real.watchdog
-	if err := w.refer(t.Context(), r.dir, false); err != nil {
-		t.Fatal(err)
-	}
-	want := w.reference
-	w.reference = calibrate.Speed{}
-	if err := w.refer(t.Context(), r.dir, true); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(want, w.reference); diff != "" {
-		t.Errorf("reference (-want +got):\n%s", diff)
-	}
-	if err := os.WriteFile(filepath.Join(r.dir, speedFile), []byte(`{"alone_ns": [1]}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	w.reference = calibrate.Speed{}
-	if err := w.refer(t.Context(), r.dir, true); err == nil || !strings.Contains(err.Error(),
-		"speed.json: damaged: 1 and 0 times, want 2 and 2") {
-		t.Errorf("a damaged reference: %v", err)
 	}
 }

@@ -45,8 +45,6 @@ type part struct {
 	Warnings   []string           `json:"warnings"`
 	Timeline   *result.Timeline   `json:"timeline,omitempty"`
 	Tries      []try              `json:"tries,omitempty"` // on hardware, in order
-
-	try *try // on hardware: the probes of an attempt
 }
 
 // The files of a job besides its part have a suffix until they are published.
@@ -64,6 +62,12 @@ type runner struct {
 	watch   bool      // some figure needs timelines
 	backend string    // its kind; empty: points are simulated
 	real    *hardware // of the backend
+
+	// On hardware: the calibration, the jobs that have a try, and the spec with the step times of the first
+	// round. Once all is measured, the runner's spec is that with the step times of all rounds.
+	rounds   *rounds
+	measured int
+	begun    *spec.Spec
 }
 
 func (r *runner) parts() string { return filepath.Join(r.dir, "parts") }
@@ -104,9 +108,11 @@ func (r *runner) attempt(ctx context.Context, j job) (done *part, err error) {
 	if err != nil {
 		return nil, err
 	}
-	predicted, note, err := r.plans.predict(ctx, p)
-	if err != nil {
-		return nil, err
+	predicted, note := math.NaN(), "" // of what is measured: at the end (compare)
+	if r.real == nil {
+		if predicted, note, err = r.plans.predict(ctx, p); err != nil {
+			return nil, err
+		}
 	}
 	c, mc, err := world(p, policy, seed)
 	if err != nil {
@@ -129,7 +135,7 @@ func (r *runner) attempt(ctx context.Context, j job) (done *part, err error) {
 	run := simulated
 	if r.real != nil {
 		c.Core = r.real.core(p, policy)
-		run = func(ctx context.Context, c sim.Config) (ran, error) { return r.real.measured(ctx, p, c, mc) }
+		run = func(ctx context.Context, c sim.Config) (ran, error) { return r.real.measured(ctx, p, c) }
 	}
 	c.Meter = meter.New(mc)
 	watch, err := r.watchers(j, c.Core)
@@ -145,9 +151,13 @@ func (r *runner) attempt(ctx context.Context, j job) (done *part, err error) {
 	done = &part{
 		Spec: r.spec.Hash, Backend: r.backend, Point: p.Key, Replicate: j.replicate, Seed: seed,
 		Thresholds: set, Values: values(p, &s, &out.Result, &counts, predicted),
-		Warnings: warnings(p, &s, &out.Result, &counts, note), try: out.try,
+		Warnings: warnings(p, &s, &out.Result, &counts, note),
 	}
 	out.add(p, &s, done.Values)
+	if out.try != nil {
+		out.try.ThroughputTokS = done.Values["throughput_tok_s"]
+		done.Tries = []try{*out.try}
+	}
 	if watch.timeline != nil {
 		done.Timeline = &watch.timeline.timeline
 	}

@@ -94,11 +94,14 @@ func Run(ctx context.Context, s *spec.Spec, o Options) (*Report, error) {
 		return nil, err
 	}
 	run := r.all
-	if s.Answered {
+	switch {
+	case s.Answered:
 		run = r.answerAll
+	case r.real != nil:
+		run = r.measureAll
 	}
 	failure := run(ctx, jobs, &o)
-	report, err := r.end(failure == nil)
+	report, err := r.end(ctx, failure == nil)
 	return report, errors.Join(failure, err)
 }
 
@@ -322,7 +325,7 @@ func (r *runner) all(ctx context.Context, jobs []job, o *Options) error {
 }
 
 // end counts what is finished and, if nothing is missing, writes summary and figures and removes the parts.
-func (r *runner) end(clean bool) (*Report, error) {
+func (r *runner) end(ctx context.Context, clean bool) (*Report, error) {
 	report := &Report{Dir: r.dir, Total: len(r.spec.Points) * r.spec.Replicates}
 	unlock, err := lock(r.dir)
 	if err != nil {
@@ -346,7 +349,14 @@ func (r *runner) end(clean bool) (*Report, error) {
 			if !ok {
 				continue
 			}
-			tries.add(j, done.Tries)
+			if clean && r.real != nil {
+				if err := r.compare(ctx, j, done); err != nil {
+					return report, err
+				}
+				done.note(r.real.watchdog)
+				row = r.row(j, done)
+				tries.add(j, done.Tries, r.real.watchdog)
+			}
 			timeline := done.Timeline
 			report.Done++
 			order, rows = append(order, j), append(rows, row)

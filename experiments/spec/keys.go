@@ -38,9 +38,9 @@ var Keys = []Key{
 	{"system.probe.tries", "1 to 100", "a spec that real models run",
 		"most tries of a seed; if none counts, the one nearest to the calibration is kept, marked; default 4"},
 	{"system.probe.wait", "duration", "a spec that real models run",
-		"longest wait before a try for the machine to be as fast; default 2s"},
+		"longest wait before a repeated try for the machine to be as fast; default 2s"},
 	{"system.probe.extra", "duration", "a spec that real models run",
-		"most that all waits and repeated tries of a run may take, then each seed gets one try; default 5m"},
+		"most that waits and repeated tries may take, at the end of a run and worst seeds first; default 5m"},
 
 	{"models[].name", "string", "any model", "as in results and thresholds"},
 	{"models[].node", "integer >= 0", "any model", "node that it is on; default 0, the front"},

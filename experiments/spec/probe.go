@@ -9,10 +9,10 @@ type Probe struct {
 	Tolerance float64
 	// Tries are the most that a seed gets. If none counts, the one nearest to the calibration is kept, marked.
 	Tries int
-	// WaitNs is the longest wait, before each try, for the machine to be as fast.
+	// WaitNs is the longest wait, before each repeated try, for the machine to be as fast.
 	WaitNs int64
-	// ExtraNs bounds all waits and repeated tries of a run together. Once it is used up, each seed gets one
-	// try, and is marked if that does not count.
+	// ExtraNs bounds all waits and repeated tries of a run together. They come at its end, for the seeds with
+	// the machine farthest off first. A seed that has none that counts then is marked.
 	ExtraNs int64
 }
 
