@@ -3,7 +3,6 @@ package model
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -53,13 +52,10 @@ func emptyFolder(dir string) (created bool, err error) {
 	case err != nil:
 		return false, err
 	case len(entries) > 0:
-		return false, fmt.Errorf("%w: %s has %s in it", ErrNotEmpty, dir, entries[0].Name())
+		return false, notEmpty(dir, entries)
 	}
 	return false, nil
 }
-
-// ErrNotEmpty is the error of Make for a folder that it would have to write over.
-var ErrNotEmpty = errors.New("the folder is not empty")
 
 // maker writes the files of one folder.
 type maker struct {

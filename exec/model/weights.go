@@ -23,18 +23,7 @@ const (
 const jsonBytesMax = HeaderBytesMax
 
 // readJSON reads a file that may be at most jsonBytesMax long.
-func readJSON(path string) ([]byte, error) {
-	info, err := os.Stat(path)
-	switch {
-	case err != nil:
-		return nil, err
-	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("%s is no regular file", path)
-	case info.Size() > jsonBytesMax:
-		return nil, fmt.Errorf("%s has %d bytes, want at most %d", path, info.Size(), jsonBytesMax)
-	}
-	return os.ReadFile(path)
-}
+func readJSON(path string) ([]byte, error) { return ReadFile(path, jsonBytesMax) }
 
 // weights are the mapped files of a folder.
 type weights struct {

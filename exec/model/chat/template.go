@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 
 	"github.com/ardanlabs/jinja"
+
+	"tokenrouter/exec/model"
 )
 
 // ErrNone is the error of Load for a folder that has no chat template.
@@ -50,7 +52,7 @@ func Load(dir string) (*Template, error) {
 		return nil, err
 	}
 	file := filepath.Join(dir, "chat_template.jinja")
-	source, err := readFile(file)
+	source, err := model.ReadFile(file, fileBytesMax)
 	switch {
 	case err == nil:
 		return Parse(file, string(source), special)
@@ -131,7 +133,7 @@ func conversation(messages []Message) jinja.Value {
 
 // readObject reads a JSON file that is an object; one that does not exist is an empty one.
 func readObject(path string) (map[string]json.RawMessage, error) {
-	data, err := readFile(path)
+	data, err := model.ReadFile(path, fileBytesMax)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
@@ -143,20 +145,6 @@ func readObject(path string) (map[string]json.RawMessage, error) {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return values, nil
-}
-
-// readFile reads a file of at most fileBytesMax.
-func readFile(path string) ([]byte, error) {
-	info, err := os.Stat(path)
-	switch {
-	case err != nil:
-		return nil, err
-	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("%s is no regular file", path)
-	case info.Size() > fileBytesMax:
-		return nil, fmt.Errorf("%s has %d bytes, want at most %d", path, info.Size(), fileBytesMax)
-	}
-	return os.ReadFile(path)
 }
 
 func isAbsent(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }

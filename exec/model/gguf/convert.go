@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
@@ -36,38 +35,7 @@ func Convert(ctx context.Context, f *File, dir string, options Options) error {
 	if err := c.plan(); err != nil {
 		return &FileError{f.Path, err}
 	}
-	if err := free(dir); err != nil {
-		return err
-	}
-	partial, err := os.MkdirTemp(filepath.Dir(filepath.Clean(dir)), ".convert-")
-	if err != nil {
-		return err
-	}
-	if err := c.write(ctx, partial); err != nil {
-		return errors.Join(err, os.RemoveAll(partial))
-	}
-	// A rename does not take the place of a folder, not even of an empty one.
-	if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return errors.Join(err, os.RemoveAll(partial))
-	}
-	if err := os.Rename(partial, dir); err != nil {
-		return errors.Join(err, os.RemoveAll(partial))
-	}
-	return nil
-}
-
-// free reports an error unless dir is empty or does not exist.
-func free(dir string) error {
-	entries, err := os.ReadDir(dir)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return os.MkdirAll(filepath.Dir(filepath.Clean(dir)), 0o755)
-	case err != nil:
-		return err
-	case len(entries) > 0:
-		return fmt.Errorf("%w: %s has %s in it", model.ErrNotEmpty, dir, entries[0].Name())
-	}
-	return nil
+	return model.NewFolder(dir, func(partial string) error { return c.write(ctx, partial) })
 }
 
 type conversion struct {

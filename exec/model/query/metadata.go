@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 
@@ -34,16 +33,7 @@ type metadata struct {
 }
 
 func readMetadata(path string) (metadata, error) {
-	info, err := os.Stat(path)
-	switch {
-	case err != nil:
-		return metadata{}, err
-	case !info.Mode().IsRegular():
-		return metadata{}, fmt.Errorf("%s is no regular file", path)
-	case info.Size() > metadataBytesMax:
-		return metadata{}, fmt.Errorf("%s has %d bytes, want at most %d", path, info.Size(), metadataBytesMax)
-	}
-	document, err := os.ReadFile(path)
+	document, err := model.ReadFile(path, metadataBytesMax)
 	if err != nil {
 		return metadata{}, err
 	}

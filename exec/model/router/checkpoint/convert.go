@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
@@ -42,30 +41,21 @@ func Convert(path, dir string) (*router.Router, error) {
 	if err != nil {
 		return nil, &FileError{path, err}
 	}
-	if err := free(dir); err != nil {
-		return nil, err
-	}
-	partial, err := os.MkdirTemp(filepath.Dir(filepath.Clean(dir)), ".convert-")
+	err = model.NewFolder(dir, func(partial string) error {
+		if err := c.write(partial, filepath.Base(path)); err != nil {
+			if errors.Is(err, zip.ErrChecksum) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+				return &FileError{path, err}
+			}
+			return err
+		}
+		// What a router must have, and that its numbers are finite, is known to its reader.
+		if _, err := router.Open(partial); err != nil {
+			return &FileError{path, fmt.Errorf("makes no router: %w", inner(err))}
+		}
+		return nil
+	})
 	if err != nil {
 		return nil, err
-	}
-	if err := c.write(partial, filepath.Base(path)); err != nil {
-		if errors.Is(err, zip.ErrChecksum) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-			err = &FileError{path, err}
-		}
-		return nil, errors.Join(err, os.RemoveAll(partial))
-	}
-	// What a router must have, and that its numbers are finite, is known to its reader.
-	if _, err := router.Open(partial); err != nil {
-		return nil, errors.Join(&FileError{path, fmt.Errorf("makes no router: %w", inner(err))},
-			os.RemoveAll(partial))
-	}
-	// A rename does not take the place of a folder, not even of an empty one.
-	if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, errors.Join(err, os.RemoveAll(partial))
-	}
-	if err := os.Rename(partial, dir); err != nil {
-		return nil, errors.Join(err, os.RemoveAll(partial))
 	}
 	return router.Open(dir)
 }
@@ -74,18 +64,6 @@ func Convert(path, dir string) (*router.Router, error) {
 func inner(err error) error {
 	if below := errors.Unwrap(err); below != nil {
 		return below
-	}
-	return err
-}
-
-// free reports an error unless dir is empty or does not exist.
-func free(dir string) error {
-	entries, err := os.ReadDir(dir)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return os.MkdirAll(filepath.Dir(filepath.Clean(dir)), 0o755)
-	case err == nil && len(entries) > 0:
-		return fmt.Errorf("%w: %s has %s in it", model.ErrNotEmpty, dir, entries[0].Name())
 	}
 	return err
 }

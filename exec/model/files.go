@@ -1,0 +1,59 @@
+package model
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// ReadFile reads a regular file of at most bytesMax bytes. Errors name it, and both sizes if it is longer.
+func ReadFile(path string, bytesMax int64) ([]byte, error) {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%s is no regular file", path)
+	case info.Size() > bytesMax:
+		return nil, fmt.Errorf("%s has %d bytes, want at most %d", path, info.Size(), bytesMax)
+	}
+	return os.ReadFile(path)
+}
+
+// ErrNotEmpty is the error for a folder that would have to be written over.
+var ErrNotEmpty = errors.New("the folder is not empty")
+
+// NewFolder makes the folder dir of what write puts into partial, a folder beside it. dir must not
+// exist or be empty, or the error is ErrNotEmpty; it is there in full afterwards, or as before if write fails.
+func NewFolder(dir string, write func(partial string) error) error {
+	entries, err := os.ReadDir(dir)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		err = os.MkdirAll(filepath.Dir(filepath.Clean(dir)), 0o755)
+	case err == nil && len(entries) > 0:
+		err = notEmpty(dir, entries)
+	}
+	if err != nil {
+		return err
+	}
+	partial, err := os.MkdirTemp(filepath.Dir(filepath.Clean(dir)), ".convert-")
+	if err != nil {
+		return err
+	}
+	if err := write(partial); err != nil {
+		return errors.Join(err, os.RemoveAll(partial))
+	}
+	// A rename does not take the place of a folder, not even of an empty one.
+	if err := os.Remove(dir); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return errors.Join(err, os.RemoveAll(partial))
+	}
+	if err := os.Rename(partial, dir); err != nil {
+		return errors.Join(err, os.RemoveAll(partial))
+	}
+	return nil
+}
+
+func notEmpty(dir string, entries []os.DirEntry) error {
+	return fmt.Errorf("%w: %s has %s in it", ErrNotEmpty, dir, entries[0].Name())
+}
