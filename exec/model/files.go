@@ -24,8 +24,8 @@ func ReadFile(path string, bytesMax int64) ([]byte, error) {
 // ErrNotEmpty is the error for a folder that would have to be written over.
 var ErrNotEmpty = errors.New("the folder is not empty")
 
-// NewFolder makes the folder dir of what write puts into partial, a folder beside it. dir must not
-// exist or be empty, or the error is ErrNotEmpty; it is there in full afterwards, or as before if write fails.
+// NewFolder makes the folder dir of what write puts into partial, a folder beside it. dir must not exist or
+// be empty, or the error is ErrNotEmpty; it is there in full afterwards, or as before if write fails.
 func NewFolder(dir string, write func(partial string) error) error {
 	entries, err := os.ReadDir(dir)
 	switch {
