@@ -9,7 +9,7 @@ type Row struct {
 	Start    int32  // tokens already in this model's KV
 	Fresh    int32  // tokens to feed
 	Head     bool   // the last fresh token is the last known: sample the next one
-	Returned bool   // first row of this visit: the request came by a hand-off or is new here
+	Returned bool   // first row of a call: of a visit, or of any token where Model.TokenCalls
 }
 
 // Launch is one forward pass of one idle model. It stays as it is until the event with its

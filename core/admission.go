@@ -94,6 +94,9 @@ func (s *Scheduler) pagesFor(tokens int32) int {
 // admit makes waiting requests live, oldest first, while N and the pools allow. The first
 // that does not fit holds up the rest, so that nobody is overtaken for ever.
 func (s *Scheduler) admit() {
+	if s.c.Static && s.live > 0 {
+		return
+	}
 	taken := 0
 	for taken < len(s.waiting) && s.live < s.c.LiveMax && s.peersHaveSlots() {
 		slot := s.waiting[taken]

@@ -159,7 +159,8 @@ func loopConfig(t testing.TB, n int, policy core.Policy) core.Config {
 }
 
 // TestNoAllocation: after warm-up a turn allocates nothing (I12): at several sizes, under
-// all policies, with token budgets, prefixes, preemption, and between two nodes.
+// all policies, with token budgets, prefixes, preemption, other kinds of engines, and between two
+// nodes.
 func TestNoAllocation(t *testing.T) {
 	for _, n := range []int{1, 4, 16, 64} {
 		delayed := core.Delayed{Thresholds: fixed(t, n, 1, max(1, n/2)), MaxWait: 100 * ms}
@@ -174,6 +175,16 @@ func TestNoAllocation(t *testing.T) {
 			{"delayed", delayed, nil},
 			{"budget", core.Eager{}, func(c *core.Config) { c.TokenBudget = 24 }},
 			{"rows", core.Eager{}, func(c *core.Config) { c.Models[0].RowsMax = 2 }},
+			{"static", delayed, func(c *core.Config) { c.Static = true }},
+			{"calls a token", delayed, func(c *core.Config) {
+				c.Models[0].TokenCalls, c.Models[1].TokenCalls = true, true
+			}},
+			{"forgets tokens", delayed, func(c *core.Config) {
+				c.Models[0].TokenCalls, c.Models[0].Forgets = true, true
+			}},
+			{"forgets visits", core.Eager{}, func(c *core.Config) {
+				c.Models[0].Forgets, c.Models[1].Forgets = true, true
+			}},
 			{"tight reserve", delayed, func(c *core.Config) { c.Models[0].Pages, c.Models[1].Pages = 30+4*n, 30+4*n }},
 			{"preemption", delayed, func(c *core.Config) {
 				c.Admission = core.Optimistic

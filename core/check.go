@@ -188,6 +188,10 @@ func (s *Scheduler) checkTokens() error {
 				return fmt.Errorf("I7: slot %d model %d: %d tokens in KV, %d seen, %d known",
 					slot, m, seat.kv, seat.seen, r.known)
 			}
+			if s.models[m].forgets && seat.state == seatPending && seat.pages > 0 {
+				return fmt.Errorf("I2: slot %d has left model %d, which forgets, and holds %d pages",
+					slot, m, seat.pages)
+			}
 		}
 	}
 	return nil

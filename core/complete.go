@@ -67,7 +67,7 @@ func (s *Scheduler) rowDone(row *Row, m *model, mi int, res *Result) {
 		return
 	}
 	seat.kv = row.Start + row.Fresh
-	if r.prefixed && row.Start < r.prompt() {
+	if r.prefixed && row.Start < r.prompt() && !m.forgets {
 		s.sharePrefix(row.Slot, seat, m, row.Start)
 	}
 	if !row.Head {
@@ -123,11 +123,15 @@ func (s *Scheduler) obey(slot int32, r *request, seat *seat, m, next int, res *R
 			return
 		}
 	}
-	if next == m {
-		s.enqueue(slot, m, r, seat)
+	if next != m {
+		s.leaveFor(slot, r, seat, m, next)
 		return
 	}
-	s.leaveFor(slot, r, seat, m, next)
+	if s.models[m].calls {
+		s.endCall(seat, m)
+		seat.returned = true
+	}
+	s.enqueue(slot, m, r, seat)
 }
 
 // commit adds the sampled token to the answer. complete has made room in out.Tokens.
@@ -166,12 +170,20 @@ func (s *Scheduler) leaveFor(slot int32, r *request, seat *seat, m, next int) {
 	seat.state = seatPending
 	seat.seen = r.known
 	seat.since = s.now
+	s.endCall(seat, m)
 	s.count.Handoffs++
 	if s.models[next].owned {
 		s.comeTo(slot, r, next)
 		return
 	}
 	s.send(slot, r, m, next)
+}
+
+// endCall ends a call of model m: the seat loses its pages there if the model forgets.
+func (s *Scheduler) endCall(seat *seat, m int) {
+	if s.models[m].forgets {
+		s.forget(seat, m)
+	}
 }
 
 // comeTo puts the request into the queue of model m, where its suffix begins with m's own
@@ -182,7 +194,7 @@ func (s *Scheduler) comeTo(slot int32, r *request, m int) {
 		s.models[m].pendings++
 		s.models[m].pendingNs += s.now - seat.since
 	}
-	if seat.pages == 0 && r.prefixed {
+	if seat.pages == 0 && r.prefixed && !s.models[m].forgets {
 		s.adoptPrefix(slot, r, seat, m)
 	}
 	if seat.kv == r.known {
@@ -267,6 +279,12 @@ func (s *Scheduler) releasePages(seat *seat, m int) {
 		s.models[m].pool.release(seat.tail, seat.pages)
 	}
 	seat.room, seat.pages, seat.tail, seat.kv = 0, 0, noPage, 0
+}
+
+// forget is releasePages of a seat that will be fed all again.
+func (s *Scheduler) forget(seat *seat, m int) {
+	s.releasePages(seat, m)
+	seat.rebuild = true
 }
 
 func (s *Scheduler) freeSlot(slot int32) {

@@ -20,6 +20,11 @@ type Model struct {
 	Node    int
 	Pages   int // KV pool
 	RowsMax int // most rows of a launch; 0 means no bound
+	// TokenCalls: every token is a call of its own, as of an ordinary engine that a dispatcher asks for one
+	// token at a time. Otherwise a call is a whole visit, until the request is handed off.
+	TokenCalls bool
+	// Forgets: KV does not outlive a call. The next one feeds all known tokens again, and no prefix is shared.
+	Forgets bool
 }
 
 // Config describes a Scheduler. Everything in it is fixed for the Scheduler's life.
@@ -28,6 +33,9 @@ type Config struct {
 	Algorithm Algorithm
 	Policy    Policy
 	Admission Admission
+	// Static: requests are admitted only when nobody is live, up to LiveMax at once, as in engines without
+	// continuous batching.
+	Static bool
 
 	// Requests is the number of slots: requests live or waiting for admission.
 	Requests int

@@ -18,7 +18,7 @@ type Counters struct {
 	Arrived   uint64 // hand-offs from other nodes
 
 	Fed          uint64 // tokens fed
-	Recomputed   uint64 // of those, by passes that rebuild a preempted seat
+	Recomputed   uint64 // of those, by passes that rebuild a seat: preempted, or of a model that forgets
 	PrefixShared uint64 // tokens not fed because another request's pages hold them
 	Preempted    uint64 // seats that lost their pages
 

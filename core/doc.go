@@ -16,6 +16,10 @@
 // draft that is dropped, and then made again by the peer. N is the number of live requests of
 // the whole system.
 //
+// A call is what an engine has between one dispatch of a request and its answer: a visit, from
+// a hand-off to the next, or every token by itself (Model.TokenCalls). A model that forgets
+// lets go of a seat's pages when a call ends: nothing is left to resume.
+//
 // # The order of things
 //
 // A turn is a set of events. They are folded in by kind: completions (last model first),

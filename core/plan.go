@@ -70,7 +70,7 @@ func (s *Scheduler) unstall(blocked bool) {
 // share what is left, at least a page and a row: neither can starve the other.
 func (s *Scheduler) launch(mi int) bool {
 	m := &s.models[mi]
-	m.rows, m.chunked = m.rows[:0], false
+	m.rows, m.apart = m.rows[:0], m.calls || m.forgets
 	page := int32(s.c.PageTokens)
 	whole := s.c.TokenBudget == 0 && len(m.queue) <= m.rowsMax && s.makeRoom(m, mi)
 	if whole {
@@ -212,7 +212,7 @@ func (s *Scheduler) takeOne(m *model, mi int, seat *seat, budget int32) int32 {
 	row := &m.rows[len(m.rows)-1]
 	row.set(seat, fresh)
 	row.Head = seat.kv+fresh == r.known
-	m.chunked = m.chunked || !row.Head
+	m.apart = m.apart || !row.Head
 	if seat.rebuild {
 		s.count.Recomputed += uint64(fresh)
 		seat.rebuild = !row.Head

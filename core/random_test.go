@@ -128,7 +128,7 @@ func (c chooser) config() (core.Config, [][]int) {
 	config := core.Config{
 		Algorithm: wander{count}, Admission: core.Admission(1 + c.pick(2)),
 		PageTokens: c.oneOf(1, 2, 4), LiveMax: 1 + c.pick(6), ContextMax: 40,
-		TokenBudget: c.oneOf(0, 0, 8, 11),
+		TokenBudget: c.oneOf(0, 0, 8, 11), Static: c.pick(6) == 5,
 	}
 	config.Requests = config.LiveMax*2 + c.pick(4)
 	switch c.pick(3) {
@@ -144,6 +144,7 @@ func (c chooser) config() (core.Config, [][]int) {
 		}
 		config.Models = append(config.Models, core.Model{
 			Node: node, Pages: (20 + c.pick(60)) / config.PageTokens, RowsMax: c.oneOf(0, 0, 1, 2, 3),
+			TokenCalls: c.pick(5) == 4, Forgets: c.pick(5) == 4,
 		})
 	}
 	var b [][]int
@@ -331,10 +332,10 @@ func text(out *core.Actions) string {
 
 var swarm = flag.Int("swarm", 600, "random runs of TestTwin")
 
-// TestTwin: random runs of 1 to 4 models on 1 to 3 nodes, all policies, budgets, tiny pools,
-// cancellations and failures. The twin makes the same decisions in every turn, shuffled turns
-// give the same bytes (I9, I10), every invariant holds after each (Check), the KV that each
-// row finds is the request's own, and everybody leaves.
+// TestTwin: random runs of 1 to 4 models on 1 to 3 nodes, all policies, budgets, tiny pools, static
+// batches, calls a token, models that forget, cancellations and failures. The twin makes the same
+// decisions in every turn, shuffled turns give the same bytes (I9, I10), every invariant holds
+// after each (Check), the KV that each row finds is the request's own, and everybody leaves.
 func TestTwin(t *testing.T) {
 	runs := *swarm
 	if testing.Short() {

@@ -12,7 +12,7 @@ func (s *Scheduler) completeRows(m *model, mi int, results []Result) {
 	results = results[:len(running)]
 	for {
 		n := 0
-		if !m.chunked {
+		if !m.apart {
 			n = settle(running, results, s.now)
 		}
 		if n > 0 {

@@ -21,9 +21,9 @@ var update = flag.Bool("update", false, "write what the scenarios give into thei
 // TestScenarios plays testdata/scenario/*.txt: a system and its requests above the line of
 // dashes, what must happen, turn by turn, below it. Times are milliseconds.
 //
-//	model NAME pages N step MS [node N] [rows N]
+//	model NAME pages N step MS [node N] [rows N] [calls token] [reuse no]
 //	policy step-sync | model-sync | eager | delayed B... [wait MS]
-//	set page N | budget N | requests N | live N | context N | admission optimistic
+//	set page N | budget N | requests N | live N | context N | admission optimistic | batching static
 //	link FROM TO MS
 //	request ID at MS prompt N or IDS max N [entry NAME] [models A,B] [prefix KEYS] : PASSES
 //	cancel ID at MS [stop string]
@@ -115,6 +115,7 @@ func (sc *scenario) line(f []string) {
 	case "model":
 		sc.config.Models = append(sc.config.Models, core.Model{
 			Name: f[1], Pages: o.number("pages"), Node: o.number("node"), RowsMax: o.number("rows"),
+			TokenCalls: o.text("calls") == "token", Forgets: o.text("reuse") == "no",
 		})
 		sc.steps = append(sc.steps, core.Time(o.number("step"))*ms)
 	case "policy":
@@ -128,6 +129,7 @@ func (sc *scenario) line(f []string) {
 		if o.text("admission") == "optimistic" {
 			sc.config.Admission = core.Optimistic
 		}
+		sc.config.Static = sc.config.Static || o.text("batching") == "static"
 	case "link":
 		sc.links[[2]int{sc.int(f[1]), sc.int(f[2])}] = core.Time(sc.int(f[3])) * ms
 	case "fail":

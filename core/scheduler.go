@@ -72,8 +72,8 @@ type seat struct {
 	seen     int32 // tokens the model knew when the request last left it
 	dropped  int32 // drafts dropped here
 	state    seatState
-	returned bool // first row of this visit is still to come
-	rebuild  bool // its pages were taken away: what is fed next is recomputed
+	returned bool // first row of this call is still to come
+	rebuild  bool // it has lost its pages: what is fed next is recomputed
 	partial  bool // its last row here ended before the last known token
 }
 
@@ -87,7 +87,9 @@ type model struct {
 	owned    bool
 	ended    bool // busy, but its results are here: they wait for the other models (barrier)
 	failed   bool // with ended
-	chunked  bool // a row of the launch in flight has no Head
+	apart    bool // rows of the launch in flight take rowDone: one has no Head, or calls end with them
+	calls    bool // Model.TokenCalls
+	forgets  bool // Model.Forgets
 	results  []Result
 	reserved int // pages promised here, also for a model of another node
 	pages    int
@@ -174,7 +176,9 @@ func New(c Config) (*Scheduler, error) {
 		s.addPeer(0) // the front, even if it has no model
 	}
 	for i, m := range c.Models {
-		s.models[i] = model{rowsMax: m.RowsMax, owned: m.Node == c.Node, pages: m.Pages}
+		s.models[i] = model{
+			rowsMax: m.RowsMax, owned: m.Node == c.Node, pages: m.Pages, calls: m.TokenCalls, forgets: m.Forgets,
+		}
 		if m.RowsMax == 0 {
 			s.models[i].rowsMax = c.Requests
 		}

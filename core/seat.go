@@ -65,9 +65,7 @@ func (s *Scheduler) preempt(slot int32, m int) {
 			youngest = int32(i)
 		}
 	}
-	seat := s.seat(youngest, m)
-	s.releasePages(seat, m)
-	seat.rebuild = true
+	s.forget(s.seat(youngest, m), m)
 	s.count.Preempted++
 }
 

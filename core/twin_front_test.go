@@ -80,6 +80,9 @@ func (t *twin) promiseAll(r *twinRequest, sign int) {
 
 // admit: in order of arrival, as long as N, pools and the other nodes' slots have room.
 func (t *twin) admit() {
+	if t.c.Static && t.live() > 0 {
+		return
+	}
 	for len(t.waiting) > 0 && t.live() < t.c.LiveMax {
 		r := t.waiting[0]
 		for _, held := range t.held {

@@ -174,7 +174,9 @@ func (t *twin) complete(m int, e core.Event) {
 			t.end(r, m, core.Failed, core.DeviceFailed)
 		default:
 			seat.kv = int(row.Start + row.Fresh)
-			t.share(r, m, int(row.Start))
+			if !t.c.Models[m].Forgets {
+				t.share(r, m, int(row.Start))
+			}
 			if !row.Head {
 				t.enqueue(r, m)
 				continue
@@ -217,7 +219,13 @@ func (t *twin) judge(r *twinRequest, m, next int, res *core.Result) {
 			return
 		}
 	}
+	of := t.c.Models[m]
+	if of.Forgets && (next != m || of.TokenCalls) {
+		t.release(r, m)
+		r.seats[m].rebuild = true
+	}
 	if next == m {
+		r.seats[m].returned = of.TokenCalls
 		t.enqueue(r, m)
 		return
 	}
@@ -249,7 +257,7 @@ func (t *twin) come(r *twinRequest, m int) {
 	if seat.kv == r.known {
 		seat.kv-- // all drafts since were dropped: the last token is fed again, to sample anew
 	}
-	if len(seat.pages) == 0 {
+	if len(seat.pages) == 0 && !t.c.Models[m].Forgets {
 		t.adopt(r, m)
 	}
 	seat.returned = true

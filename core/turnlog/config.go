@@ -27,6 +27,7 @@ func showConfig(f *fields, c *core.Config) {
 	showAlgorithm(f, &c.Algorithm)
 	showPolicy(f, &c.Policy)
 	word(f, "admission", &c.Admission, admissionNames)
+	flag(f, "static", &c.Static)
 	signed(f, "requests", &c.Requests)
 	signed(f, "live_max", &c.LiveMax)
 	signed(f, "context_max", &c.ContextMax)
@@ -39,6 +40,8 @@ func showModel(f *fields, m *core.Model) {
 	always(f, "node", &m.Node)
 	signed(f, "pages", &m.Pages)
 	signed(f, "rows_max", &m.RowsMax)
+	flag(f, "token_calls", &m.TokenCalls)
+	flag(f, "forgets", &m.Forgets)
 }
 
 // parameters is what a policy or an algorithm is made of. Each uses the fields that it needs.
