@@ -21,6 +21,27 @@ func ReadFile(path string, bytesMax int64) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
+// OpenRegular opens a file and says how many bytes it has, if it is neither a folder nor, as opening one could
+// block, a pipe. want is what it should be, for the error.
+func OpenRegular(path, want string) (*os.File, int64, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, 0, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, 0, fmt.Errorf("%s is no regular file, want %s", path, want)
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, 0, err
+	}
+	// Once more: the size must be that of the file that is open.
+	if info, err = file.Stat(); err != nil {
+		return nil, 0, errors.Join(err, file.Close())
+	}
+	return file, info.Size(), nil
+}
+
 // ErrNotEmpty is the error for a folder that would have to be written over.
 var ErrNotEmpty = errors.New("the folder is not empty")
 

@@ -41,7 +41,7 @@ type File struct {
 // overlap, no name twice, at most HeaderBytesMax) and that the file is as long as the header says. Errors
 // name the file and the tensor.
 func OpenFile(path string) (*File, error) {
-	file, size, err := openRegular(path)
+	file, size, err := OpenRegular(path, "a safetensors file")
 	if err != nil {
 		return nil, err
 	}
@@ -62,26 +62,6 @@ func OpenFile(path string) (*File, error) {
 		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), unmapped(mapping))
 	}
 	return f, nil
-}
-
-// openRegular opens a file that is neither a folder nor, as opening it could block, a pipe.
-func openRegular(path string) (*os.File, int64, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, 0, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, 0, fmt.Errorf("%s is no regular file, want a safetensors file", path)
-	}
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, 0, err
-	}
-	// Once more: the size must be that of the file that is open.
-	if info, err = file.Stat(); err != nil {
-		return nil, 0, errors.Join(err, file.Close())
-	}
-	return file, info.Size(), nil
 }
 
 func (f *File) readHeader() error {

@@ -1,11 +1,11 @@
 package gguf
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"math"
-	"os"
+
+	"tokenrouter/exec/model"
 )
 
 // File is a GGUF file whose header has been read. It is safe for concurrent use until Close.
@@ -41,19 +41,11 @@ func (e *FileError) Unwrap() error { return e.Err }
 // Open opens the file at path and reads its header. It returns a *FileError for one that is broken or not
 // supported.
 func Open(path string) (*File, error) {
-	opened, err := os.Open(path)
+	opened, size, err := model.OpenRegular(path, "a GGUF file")
 	if err != nil {
 		return nil, err
 	}
-	info, err := opened.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = &FileError{path, errors.New("is no regular file, want a GGUF file")}
-	}
-	if err != nil {
-		opened.Close()
-		return nil, err
-	}
-	f, err := Read(opened, info.Size(), path)
+	f, err := Read(opened, size, path)
 	if err != nil {
 		opened.Close()
 		return nil, err

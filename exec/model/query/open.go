@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -93,14 +92,7 @@ func (m *metadata) belongs(small *model.Folder) error {
 
 // hashOf is the hash of a regular file.
 func hashOf(path string) (hash string, err error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return "", err
-	}
-	if !info.Mode().IsRegular() {
-		return "", fmt.Errorf("%s is no regular file", path)
-	}
-	file, err := os.Open(path)
+	file, _, err := model.OpenRegular(path, "a file of the router")
 	if err != nil {
 		return "", err
 	}

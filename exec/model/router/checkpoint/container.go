@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"tokenrouter/exec/model"
@@ -185,20 +184,4 @@ func read(r io.ReaderAt, size int64) (*file, error) {
 		return nil, fmt.Errorf("%sdata.pkl: %w", c.prefix, err)
 	}
 	return &file{c, root}, nil
-}
-
-// regular opens a file that is one.
-func regular(path string) (*os.File, int64, error) {
-	opened, err := os.Open(path)
-	if err != nil {
-		return nil, 0, err
-	}
-	info, err := opened.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = &FileError{path, errors.New("is no regular file, want a checkpoint")}
-	}
-	if err != nil {
-		return nil, 0, errors.Join(err, opened.Close())
-	}
-	return opened, info.Size(), nil
 }

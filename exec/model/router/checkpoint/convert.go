@@ -28,7 +28,7 @@ const embeddings = "token_embeddings.weight"
 //
 // It returns a *FileError for a file that is broken, hostile or no R2R router, and model.ErrNotEmpty.
 func Convert(path, dir string) (*router.Router, error) {
-	opened, size, err := regular(path)
+	opened, size, err := model.OpenRegular(path, "a checkpoint")
 	if err != nil {
 		return nil, err
 	}
