@@ -107,14 +107,14 @@ func randomScenario(seed uint64, policy string, nodes []int) *scenario {
 	s.core = core.Config{
 		Policy: policies[policy](rng, len(nodes), liveMax, unit), Admission: core.Admission(oneOf(1, 2)),
 		Requests: 4*liveMax + 2, LiveMax: liveMax, ContextMax: promptMax + outputMax - oneOf(0, 4, 12),
-		PageTokens: oneOf(1, 2, 4), TokenBudget: oneOf(0, 0, 8, 16),
+		PageTokens: oneOf(1, 2, 4), TokenBudget: oneOf(0, 0, 8, 16), Static: rng.IntN(6) == 0,
 	}
 	s.core.Algorithm = randomAlgorithm(rng, len(nodes))
 	alone := (promptMax+outputMax)/s.core.PageTokens + 1
 	for i, node := range nodes {
 		s.core.Models = append(s.core.Models, core.Model{
 			Name: fmt.Sprintf("m%d", i), Node: node, Pages: alone + rng.IntN(alone*oneOf(1, 3)),
-			RowsMax: oneOf(0, 0, 1, 3),
+			RowsMax: oneOf(0, 0, 1, 3), TokenCalls: rng.IntN(5) == 0, Forgets: rng.IntN(5) == 0,
 		})
 		s.latency = append(s.latency, randomLatency(rng, unit))
 	}
@@ -156,7 +156,7 @@ func randomLatency(rng *rand.Rand, unit core.Time) latency.Model {
 		BaseNs: float64(unit), PerRowNs: float64(unit) / 2, PerFreshNs: float64(unit) / 8,
 		PerContextNs: float64(unit) / 16,
 	}))
-	return must(latency.NewOverhead(model, 0, unit*rng.Int64N(2)))
+	return must(latency.NewOverhead(model, latency.Host{CallNs: unit * rng.Int64N(2)}))
 }
 
 // randomRequests come at once, in clusters, or by a law of the workload package.

@@ -63,6 +63,7 @@ type Result struct {
 	Counters []core.Counters // a node
 	Tallies  []latency.Tally // a model: launches outside the calibrated range
 	Live     int             // requests in flight when Until came
+	Waiting  int             // requests that waited for admission when the last one came
 	// Of outcome.Recorded: what is known of the answers, and what a reader must know of the trace, empty for
 	// nothing.
 	Answers outcome.Answers
@@ -132,6 +133,7 @@ type world struct {
 	nodes    []node
 	links    messages
 	constant []core.Time // step time of a model whatever its batch, or 0
+	returns  []bool      // a model: its latency asks for latency.Shape.ReturnTokens
 	tallies  []latency.Tally
 	coming   map[uint64]outcome.Request // submitted and not gone
 	prefixes prefixes
@@ -141,6 +143,7 @@ type world struct {
 	next      workload.Request // not yet submitted
 	more      bool
 	due       core.Time         // when next is to be submitted, or never
+	waiting   int               // Result.Waiting
 	submitted []core.Submission // of this turn
 	closedAt  bool              // Meter.Close was called
 }
@@ -158,7 +161,8 @@ func newWorld(c *Config) (*world, error) {
 	}
 	w := &world{
 		c: *c, coming: make(map[uint64]outcome.Request), tallies: make([]latency.Tally, models),
-		constant: make([]core.Time, models), prefixes: newPrefixes(c.Core.PageTokens),
+		constant: make([]core.Time, models), returns: make([]bool, models),
+		prefixes: newPrefixes(c.Core.PageTokens),
 	}
 	w.enterer, _ = c.Outcome.(outcome.Enterer)
 	w.leaver, _ = c.Outcome.(outcome.Leaver)
@@ -167,6 +171,7 @@ func newWorld(c *Config) (*world, error) {
 		if ns, ok := latency.ConstantNs(c.Latency[i]); ok {
 			w.constant[i] = ns
 		}
+		w.returns[i] = latency.CountsReturnTokens(c.Latency[i])
 	}
 	for id := range count {
 		config := c.Core
@@ -223,7 +228,7 @@ func (w *world) run(ctx context.Context) (Result, error) {
 	if err := workload.Err(w.c.Workload); err != nil {
 		return Result{}, err
 	}
-	r := Result{Tallies: w.tallies, Live: w.nodes[0].s.Live()}
+	r := Result{Tallies: w.tallies, Live: w.nodes[0].s.Live(), Waiting: w.waiting}
 	for i := range w.nodes {
 		r.Counters = append(r.Counters, w.nodes[i].s.Counters())
 		r.End = max(r.End, w.nodes[i].s.Now())
@@ -317,6 +322,7 @@ func (n *node) event(kind core.EventKind) *core.Event {
 // submit hands in all requests that are due at t.
 func (w *world) submit(n *node, t core.Time) {
 	w.submitted = w.submitted[:0]
+	w.waiting = n.s.Waiting()
 	room := math.MaxInt
 	if w.c.Closed {
 		room = 2*w.c.Core.LiveMax - n.s.Waiting()
@@ -398,6 +404,17 @@ func (w *world) carryOut(i int, n *node, t core.Time) error {
 	return nil
 }
 
+// returnTokens counts the tokens, fed and in KV, of rows that begin a call.
+func returnTokens(rows []core.Row) int {
+	tokens := 0
+	for i := range rows {
+		if rows[i].Returned {
+			tokens += int(rows[i].Start + rows[i].Fresh)
+		}
+	}
+	return tokens
+}
+
 // launch asks how long a launch takes and what it gives.
 func (w *world) launch(n *node, l *core.Launch, t core.Time) error {
 	m := l.Model
@@ -405,6 +422,9 @@ func (w *world) launch(n *node, l *core.Launch, t core.Time) error {
 	if ns == 0 {
 		shape := latency.Shape{
 			Rows: len(l.Rows), FreshTokens: int(l.Fresh), ContextTokens: int(l.Context), Returns: l.Returned,
+		}
+		if w.returns[m] {
+			shape.ReturnTokens = returnTokens(l.Rows)
 		}
 		step, inRange := w.c.Latency[m].StepNs(shape)
 		if step < 1 {

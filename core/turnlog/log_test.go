@@ -124,6 +124,8 @@ func systems(t testing.TB) map[string][]core.Config {
 	one := func(c core.Config) []core.Config { return []core.Config{c} }
 	chunked := config(2, core.Eager{}, route.R2R{Threshold: 0.65})
 	chunked.TokenBudget, chunked.Admission, chunked.Models[0].RowsMax = 8, core.Optimistic, 3
+	others := config(2, core.Eager{}, route.R2R{Threshold: 0.65})
+	others.Static, others.Models[0].TokenCalls, others.Models[1].Forgets = true, true, true
 	split := func(c core.Config) []core.Config {
 		c.Requests = 32
 		c.Models[len(c.Models)-1].Node = 1
@@ -133,6 +135,7 @@ func systems(t testing.TB) map[string][]core.Config {
 	}
 	return map[string][]core.Config{
 		"alone":            one(config(1, core.Eager{}, nil)),
+		"other engines":    one(others),
 		"step-sync r2r":    one(config(2, core.StepSync{}, route.R2R{Threshold: 0.65})),
 		"model-sync citer": one(config(2, core.ModelSync{}, route.CITER{Threshold: third})),
 		"eager co-llm":     one(config(2, core.Eager{}, route.CoLLM{Threshold: 0.65})),

@@ -12,7 +12,7 @@ import (
 
 // systemAxes are the axes of a sweep that change the system which the throughput model sees; the number of
 // requests in flight is told apart anyway.
-var systemAxes = []string{"p", "latency_scale", "host_handoff"}
+var systemAxes = []string{"p", "latency_scale", "host_call"}
 
 // fromSpec asks about every system that a spec has, once each, in the order of its points.
 func (f *predictFlags) fromSpec(path string) ([]question, error) {

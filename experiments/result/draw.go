@@ -236,7 +236,7 @@ func (l *lines) plot() []plots.Series {
 var axisLabels = map[string]string{
 	"concurrency": "requests in flight, N", "rate": "arrivals (1/s)", "p": "routing probability, p",
 	"variation": "coefficient of variation of the gaps", "latency_scale": "scale of step times",
-	"host_handoff": "host time a hand-off (ms)", "pages": "KV pages", "token_budget": "token budget",
+	"host_call": "host time a call (ms)", "pages": "KV pages", "token_budget": "token budget",
 	"prompt_tokens": "prompt (tokens)", "output_tokens": "output (tokens)", "max_wait": "longest wait (ms)",
 }
 

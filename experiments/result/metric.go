@@ -80,8 +80,9 @@ var general = slices.Concat(
 		count("requests_open", "requests in flight when the time was over"),
 		count("drafts_dropped", "drafts that another model made again, in the whole run"),
 		count("handoffs", "moves from model to model, in the whole run"),
-		count("preempted", "seats that lost their KV pages, in the whole run"),
-		count("recomputed_tokens", "tokens fed again after that, in the whole run"),
+		count("preempted", "seats that lost their KV pages to an older request, in the whole run"),
+		count("recomputed_tokens", "tokens fed in passes that made up for lost pages, of those seats or of models"+
+			" with reuse = false, in the whole run"),
 		count("prefix_tokens", "tokens not fed because another request's pages held them, in the whole run"),
 	},
 )
@@ -176,7 +177,7 @@ func MetricNames(metrics []Metric) []string {
 
 // axisColumns names the columns of swept axes; policy, concurrency and thresholds are always there.
 var axisColumns = map[string]string{
-	"rate": "rate_per_s", "host_handoff": "host_handoff_ms", "max_wait": "max_wait_ms",
+	"rate": "rate_per_s", "host_call": "host_call_ms", "max_wait": "max_wait_ms",
 }
 
 // AxisColumn is the column in which the values of an axis stand.

@@ -268,6 +268,14 @@ func (t *tally) note(m *meter.Request) {
 	if r, ok := refusalOf(m); ok {
 		t.refused[r]++
 	}
+	t.requests++
+	t.endedAt = max(t.endedAt, m.Left)
+	if m.Admitted >= 0 {
+		if t.liveNs == 0 || m.Arrival < t.begunAt {
+			t.begunAt = m.Arrival
+		}
+		t.liveNs += m.Left - m.Admitted
+	}
 	if m.Outcome == core.Finished && !m.InWarmup && m.First >= 0 {
 		t.servedNs += m.Left - m.Arrival
 		t.tokens += int64(m.Tokens)

@@ -21,6 +21,11 @@ type tally struct {
 	servedNs int64 // sum of the latencies of finished requests of the window
 	tokens   int64 // of those requests
 	refused  map[refusal]int
+
+	requests int       // that have left
+	begunAt  core.Time // arrival of the first one that was admitted
+	endedAt  core.Time // when the last one left
+	liveNs   int64     // sum of the times that requests were live
 }
 
 // refusal is why requests were refused. Model is whose pool can not hold them, -1 where it is not for a pool.
@@ -147,6 +152,9 @@ func warnings(p *spec.Point, s *meter.Summary, r *sim.Result, t *tally, note str
 			out = append(out, text)
 		}
 	}
+	if text := saturation(p, r, t); text != "" {
+		out = append(out, text)
+	}
 	for i := range r.Tallies {
 		if w := r.Tallies[i].Warning(p.Models[i].Name, p.Models[i].Latency); w != "" {
 			out = append(out, w)
@@ -173,6 +181,29 @@ func warnings(p *spec.Point, s *meter.Summary, r *sim.Result, t *tally, note str
 		out = append(out, "tails that rest on fewer than 10 values beyond them: "+strings.Join(names, ", "))
 	}
 	return out
+}
+
+// saturation warns of an open loop that the system could not keep up with, or hardly: then times depend on
+// the length of the run more than on the system. Past saturation means that, when the last request came,
+// more than could be live, and more than a tenth of all, were still waiting for admission; near it, that
+// nine tenths of the places were taken in the mean.
+func saturation(p *spec.Point, r *sim.Result, t *tally) string {
+	switch p.Workload.Kind {
+	case "poisson", "gamma", "trace":
+	default:
+		return ""
+	}
+	if r.Waiting > p.Concurrency && 10*r.Waiting > t.requests {
+		return fmt.Sprintf("load is past saturation: when the last of %d requests came, %d still waited for"+
+			" admission; times grow with the length of the run", t.requests, r.Waiting)
+	}
+	const near = 0.9
+	taken := float64(t.liveNs) / (float64(p.Concurrency) * float64(max(t.endedAt-t.begunAt, 1)))
+	if taken >= near {
+		return fmt.Sprintf("load is near saturation: %.3g %% of the %d places for requests were taken in the"+
+			" mean; times depend on the length of the run", 100*taken, p.Concurrency)
+	}
+	return ""
 }
 
 // outOfTurn words the n launches by which the core kept a run going: nothing was running, and the policy or

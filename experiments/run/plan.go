@@ -18,11 +18,11 @@ import (
 var chainOptions = chain.Options{Round: true, Coarsen: true, MaxStates: 1 << 20, MaxTransitions: 1 << 25}
 
 // optionsOf bounds the chain of a point. With three models and more it is large, and where real models answer
-// there are many: then step times are rounded more coarsely, which is reported, so that planning takes
-// seconds.
+// there are many; where step times are those of mean rows, a fine quantum is not worth its time. Then they are
+// rounded more coarsely, which is reported, so that planning takes seconds.
 func optionsOf(p *spec.Point) chain.Options {
 	o := chainOptions
-	if p.Task != nil && len(p.Models) > 2 {
+	if len(p.Models) > 2 && (p.Task != nil || p.MeanRows() != "") {
 		o.MaxStates, o.MaxTransitions = 1<<11, 1<<16
 	}
 	return o
@@ -179,10 +179,10 @@ func (q *planner) steadySet(ctx context.Context, p *spec.Point) (set []int, ok b
 			return nil, false, nil // the pool may hold N down
 		}
 	}
-	switch p.Policy.Kind {
-	case "eager":
+	switch kind := p.Policy.Kind; {
+	case kind == "eager" || p.Concurrency == 1: // one request waits for nobody
 		return slices.Repeat([]int{1}, len(p.Models)), true, nil
-	case "delayed":
+	case kind == "delayed":
 		table, err := q.thresholds(ctx, p)
 		if err != nil {
 			return nil, false, err

@@ -55,6 +55,12 @@ func TestPredictedAndSimulated(t *testing.T) {
 			`kind = "affine", base = "27ms", per_row = "300us"`, 1), nil},
 		{"step times by tokens", strings.Replace(r2r, `kind = "constant", step = "27.9ms"`,
 			`kind = "affine", base = "27ms", per_fresh_ns = 150000, per_context_ns = 1000`, 1), nil},
+		{"calls a token", strings.NewReplacer(`name = "SLM",`, `name = "SLM", call = "token", host_call = "2ms",`,
+			`name = "LLM",`, `name = "LLM", call = "token", host_call = "1ms",`).Replace(r2r), nil},
+		{"host time of returns to the large model", strings.Replace(r2r, `name = "LLM",`,
+			`name = "LLM", host_call = "1ms",`, 1), nil},
+		{"no graphs", strings.Replace(r2r, `name = "SLM",`,
+			`name = "SLM", launch = { graphs = "none", eager = "3ms", eager_per_row = "300us" },`, 1), nil},
 		{"contention", strings.NewReplacer(`"6.0ms"`, `"6.0ms", beside = 1.4`, `"27.9ms"`,
 			`"27.9ms", beside = 1.2`).Replace(r2r), nil},
 	}
@@ -184,7 +190,9 @@ func TestNotPredicted(t *testing.T) {
 		{"small pool", `name = "large",`, `name = "large", kv = { pages = 64 },`},
 		{"not calibrated", `kind = "constant", step = "6ms"`,
 			`kind = "affine", base = "6ms", per_fresh_ns = 100, fresh_tokens = [1, 7], outside = "clamp"`},
-		{"host time a hand-off", `name = "large",`, `name = "large", host_handoff = "1ms",`},
+		{"static batches", "[policy]", "[scheduler]\nbatching = \"static\"\n[policy]"},
+		{"a full prefill a call", `name = "small", latency = { kind = "constant", step = "6ms" }`,
+			`name = "small", reuse = false, latency = { kind = "affine", base = "6ms", per_fresh_ns = 100 }`},
 		{"two nodes", `name = "large",`, `name = "large", node = 1,`},
 	}
 	for _, test := range tests {

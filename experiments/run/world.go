@@ -18,11 +18,14 @@ func configure(p *spec.Point, policy core.Policy) core.Config {
 	c := core.Config{
 		Algorithm: p.Algorithm, Policy: policy, Admission: p.Admission,
 		Requests: p.Concurrency + p.Queue, LiveMax: p.Concurrency,
-		ContextMax: p.ContextMax, PageTokens: p.PageTokens, TokenBudget: p.Budget,
+		ContextMax: p.ContextMax, PageTokens: p.PageTokens, TokenBudget: p.Budget, Static: p.Static,
 	}
 	nodes := 1
 	for _, m := range p.Models {
-		c.Models = append(c.Models, core.Model{Name: m.Name, Node: m.Node, Pages: m.Pages, RowsMax: m.RowsMax})
+		c.Models = append(c.Models, core.Model{
+			Name: m.Name, Node: m.Node, Pages: m.Pages, RowsMax: m.RowsMax,
+			TokenCalls: m.TokenCalls, Forgets: m.Forgets,
+		})
 		nodes = max(nodes, m.Node+1)
 	}
 	if least := 4 * p.Concurrency; p.Workload.Closed() || nodes > 1 {

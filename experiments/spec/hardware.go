@@ -112,7 +112,12 @@ func nameModels(at *node, models []SystemModel) *node {
 var notHonoured = []struct{ path, instead string }{
 	{"models[].node", "all models are on this machine"},
 	{"models[].host_step", "host time is what it is"},
-	{"models[].host_handoff", "host time is what it is"},
+	{"models[].host_row", "host time is what it is"},
+	{"models[].host_call", "host time is what it is"},
+	{"models[].host_call_per_context_ns", "host time is what it is"},
+	{"models[].launch", "launches are what they are"},
+	{"models[].call", "a call is a visit"},
+	{"models[].reuse", "KV outlives a call"},
 	{"models[].kv", "memory is shared as the system's file says"},
 	{"devices", "memory is shared as the system's file says"},
 	{"links", "all models are on this machine"},
@@ -124,7 +129,7 @@ var notHonoured = []struct{ path, instead string }{
 	{"sweep.rate", "a closed loop has none"},
 	{"sweep.variation", "a closed loop has none"},
 	{"sweep.latency_scale", "step times are what they are"},
-	{"sweep.host_handoff", "host time is what it is"},
+	{"sweep.host_call", "host time is what it is"},
 	{"sweep.pages", "memory is shared as the system's file says"},
 }
 

@@ -35,19 +35,12 @@ func (l *loader) latency(s *section) latency.Model {
 		s.giveUp()
 	}
 	scale := s.number("scale", 1, 1e-6, 1e6)
-	var buckets []int
-	if s.has("graph_rows") {
-		buckets = s.wholes("graph_rows", 1, math.MaxInt32)
-	}
 	s.done()
 	if len(l.problems) > before || model == nil && err == nil {
 		return nil
 	}
 	if err == nil && scale != 1 {
 		model = Scaled(model, scale)
-	}
-	if err == nil && buckets != nil {
-		model, err = latency.NewPadded(model, buckets)
 	}
 	if err != nil {
 		s.wrong("kind", "%v", err)

@@ -15,41 +15,71 @@ import (
 // commit in the mean, over its own share of the steps. How many it is each time is geometric, as it is for
 // R2R, whose requests come back after runs of one probability. Rows have the prompt and half of the answer
 // in KV: context, NaN if that is not known.
+//
+// Host time that counts rows which begin a call is exact where all do: every token is a call, or no request
+// goes on where it is, as at R2R's large model. Otherwise it is that of the mean share of rows, those that
+// did not come from the same model.
 func (p *Point) byRows(context float64) {
 	var fresh []float64
 	for i := range p.Models {
 		m := &p.Models[i]
-		switch {
-		case m.Latency == nil: // reported, or to be measured
+		if m.Latency == nil { // reported, or to be measured
 			m.unknown = "the step time of " + m.Name + " is not known before it is measured"
-		case handoffsCount(m.Latency):
-			m.unknown = "the step time of " + m.Name + " depends on hand-offs"
-		case rowsOnly(m.Latency):
-			m.timeRows(p.Concurrency, 1, 0)
-		case p.Routing == nil: // nothing is known of steps
-		default:
+			continue
+		}
+		calls := latency.CountsReturns(m.Latency)
+		if p.Routing == nil && (calls || !rowsOnly(m.Latency)) {
+			continue // nothing is known of steps
+		}
+		row := meanRow{fresh: 1}
+		if calls {
+			row.returns = 1
+			if !m.TokenCalls {
+				row.returns = 1 - p.Routing[i][i]
+			}
+			if row.returns > 0 && row.returns < 1 {
+				m.ReturnMean = row.returns
+			}
+		}
+		if !rowsOnly(m.Latency) {
+			if m.unknown = p.noMean(m, context); m.unknown != "" {
+				continue
+			}
 			if fresh == nil {
 				fresh = freshMeans(p.Routing, p.Commit)
 			}
-			if math.IsNaN(context) {
-				m.unknown = "the step time of " + m.Name +
-					" depends on tokens, and the workload is not generated: its mean lengths are not known"
-				continue
-			}
-			m.timeRows(p.Concurrency, fresh[i], context)
+			row.fresh, row.context = fresh[i], context
 			m.FreshMean, m.ContextMean = fresh[i], context
 		}
+		m.timeRows(p.Concurrency, row)
 	}
 }
 
-// timeRows fills in ByRows for rows of so many fresh tokens in the mean, and tokens in KV.
-func (m *Model) timeRows(most int, fresh, context float64) {
+// noMean says why there is no mean row of a model whose steps depend on tokens; empty if there is.
+func (p *Point) noMean(m *Model, context float64) string {
+	why := ""
+	switch {
+	case math.IsNaN(context):
+		why = "the workload is not generated: its mean lengths are not known"
+	case m.Forgets:
+		why = "it is fed all tokens again in every call (reuse = false): few rows are near the mean"
+	default:
+		return ""
+	}
+	return "the step time of " + m.Name + " depends on tokens, and " + why
+}
+
+// meanRow is a row in the mean: fresh tokens, tokens in KV, and the probability that it begins a call.
+type meanRow struct{ fresh, context, returns float64 }
+
+// timeRows fills in ByRows for such rows.
+func (m *Model) timeRows(most int, row meanRow) {
 	for rows := 1; rows <= most; rows++ {
-		ns, ok := m.meanNs(rows, fresh, context)
+		ns, ok := m.meanNs(rows, row)
 		if !ok {
 			m.ByRows = nil
 			m.unknown = fmt.Sprintf("the step time of %s is not known for %d rows of %.4g fresh tokens and %.4g in KV",
-				m.Name, rows, fresh, context)
+				m.Name, rows, row.fresh, row.context)
 			if valid, ok := latency.RangeOf(m.Latency); ok {
 				m.unknown += fmt.Sprintf(": calibrated are %v", valid)
 			}
@@ -64,28 +94,43 @@ func (m *Model) timeRows(most int, fresh, context float64) {
 //
 // Of rows with a geometric number of fresh tokens each, 1 or more, all together have rows + k with the
 // negative binomial probability C(rows+k-1, k) (1/fresh)^rows (1 - 1/fresh)^k.
-func (m *Model) meanNs(rows int, fresh, context float64) (ns int64, ok bool) {
-	shape := latency.Shape{Rows: rows, ContextTokens: int(math.Round(float64(rows) * context))}
-	shape.FreshTokens = int(math.Round(float64(rows) * fresh))
-	middle, inRange := m.Latency.StepNs(shape)
+func (m *Model) meanNs(rows int, row meanRow) (ns int64, ok bool) {
+	shape := latency.Shape{Rows: rows, ContextTokens: int(math.Round(float64(rows) * row.context))}
+	shape.FreshTokens = int(math.Round(float64(rows) * row.fresh))
+	middle, inRange := m.stepNs(shape, row.returns)
 	if middle < 1 || !inRange {
 		return 0, false
 	}
 	sum, weight, left := 0.0, 0.0, 1.0
-	odds := math.Pow(1/fresh, float64(rows))
+	odds := math.Pow(1/row.fresh, float64(rows))
 	if odds == 0 { // so many tokens that their spread does not matter
-		return middle, true
+		return int64(math.Round(middle)), true
 	}
 	const tail = 1e-6
 	for k := 0; left > tail; k++ {
 		shape.FreshTokens = rows + k
-		if ns, _ := m.Latency.StepNs(shape); ns > 0 {
-			sum, weight = sum+odds*float64(ns), weight+odds
+		if ns, _ := m.stepNs(shape, row.returns); ns > 0 {
+			sum, weight = sum+odds*ns, weight+odds
 		}
 		left -= odds
-		odds *= float64(rows+k) / float64(k+1) * (1 - 1/fresh)
+		odds *= float64(rows+k) / float64(k+1) * (1 - 1/row.fresh)
 	}
 	return int64(math.Round(sum / weight)), true
+}
+
+// stepNs is the mean step time of a shape of which each row begins a call with a probability: host time is
+// linear in such rows and their tokens. It is negative if it is not known.
+func (m *Model) stepNs(shape latency.Shape, returns float64) (ns float64, inRange bool) {
+	none, inRange := m.Latency.StepNs(shape)
+	if none < 0 || returns == 0 {
+		return float64(none), inRange
+	}
+	shape.Returns, shape.ReturnTokens = shape.Rows, shape.ContextTokens+shape.FreshTokens
+	all, inRange := m.Latency.StepNs(shape)
+	if all < 0 {
+		return float64(all), inRange
+	}
+	return float64(none) + returns*float64(all-none), inRange
 }
 
 // MeanRows says in words for which rows the throughput model takes the step times; empty if they depend on
@@ -94,15 +139,18 @@ func (p *Point) MeanRows() string {
 	var parts []string
 	context := 0.0
 	for _, m := range p.Models {
+		if m.ReturnMean > 0 {
+			parts = append(parts, fmt.Sprintf("%.4g calls a row at %s", m.ReturnMean, m.Name))
+		}
 		if m.FreshMean > 0 {
 			parts = append(parts, fmt.Sprintf("%.4g fresh tokens a row at %s", m.FreshMean, m.Name))
 			context = m.ContextMean
 		}
 	}
-	if parts == nil {
-		return ""
+	if context > 0 {
+		parts = append(parts, fmt.Sprintf("%.4g tokens in KV", context))
 	}
-	return fmt.Sprintf("%s, %.4g tokens in KV", strings.Join(parts, ", "), context)
+	return strings.Join(parts, ", ")
 }
 
 // freshMeans is the mean number of fresh tokens of a row of each model: tokens committed a step over the
@@ -156,26 +204,6 @@ func stationary(routing [][]float64) []float64 {
 		power = next
 	}
 	return power[0]
-}
-
-// handoffsCount reports whether a step time depends on rows that came by a hand-off.
-func handoffsCount(m latency.Model) bool {
-	for {
-		if o, ok := m.(*latency.Overhead); ok {
-			shape := latency.Shape{Rows: 1, FreshTokens: 1}
-			stayed, _ := o.StepNs(shape)
-			shape.Returns = 1
-			returned, _ := o.StepNs(shape)
-			if returned != stayed {
-				return true
-			}
-		}
-		inner, ok := m.(interface{ Unwrap() latency.Model })
-		if !ok {
-			return false
-		}
-		m = inner.Unwrap()
-	}
 }
 
 // contextMean is the mean number of tokens that a row has in KV; NaN if the workload is not generated.

@@ -81,8 +81,11 @@ func TestUnpredictable(t *testing.T) {
 			" 1 rows of 2.857 fresh tokens and 20 in KV: calibrated are context tokens 30..90"},
 		{"rows", with(affine, `kind = "affine", base = "1ms", rows = [1, 2]`), "the step time of LLM is not" +
 			" known for 3 rows of 1 fresh tokens and 0 in KV: calibrated are rows 1..2"},
-		{"hand-offs", strings.Replace(good, `name = "LLM",`, `name = "LLM", host_handoff = "1ms",`, 1),
-			"the step time of LLM depends on hand-offs"},
+		{"a full prefill a call", with(`name = "LLM",`, `name = "LLM", reuse = false,`), "the step time of LLM" +
+			" depends on tokens, and it is fed all tokens again in every call (reuse = false): few rows are near" +
+			" the mean"},
+		{"static batches", good + "[scheduler]\nbatching = \"static\"\n", "batches are static: fewer than the" +
+			" concurrency run until the last of a batch has left"},
 		{"dependent verdicts",
 			with("p = 0.35", "outcome = \"bursts\"\np = 0.35\neasy = 0.1\nhard = 0.9\nhard_tokens = 5"),
 			"verdicts are not independent draws"},
@@ -123,15 +126,15 @@ func TestMeanOfBlocks(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := Model{Name: "m", Latency: law}
-	ns, ok := m.meanNs(2, 2, 0)
+	ns, ok := m.meanNs(2, meanRow{fresh: 2})
 	if want := int64(1.5e6); !ok || max(ns-want, want-ns) > 2 {
 		t.Errorf("%d ns, %v, want %d", ns, ok, want)
 	}
 	// A row alone has 4 or more with probability 1/8.
-	if ns, ok := m.meanNs(1, 2, 0); !ok || max(ns-1_125_000, 1_125_000-ns) > 2 {
+	if ns, ok := m.meanNs(1, meanRow{fresh: 2}); !ok || max(ns-1_125_000, 1_125_000-ns) > 2 {
 		t.Errorf("%d ns, %v, want 1125000", ns, ok)
 	}
-	if _, ok := m.meanNs(2, 60, 0); ok {
+	if _, ok := m.meanNs(2, meanRow{fresh: 60}); ok {
 		t.Error("120 fresh tokens in the mean are known, want them beyond the table")
 	}
 }

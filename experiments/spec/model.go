@@ -37,28 +37,13 @@ func (l *loader) models(s *section, p *Point) {
 			model.Beside = inner.number("beside", 1, 1, latency.BesideMax)
 			model.Latency = l.latency(inner)
 		}
-		l.overhead(m, &model)
+		l.engine(m, &model)
 		if kv := m.sub("kv"); kv != nil {
 			l.kv(kv, &model)
 		}
 		m.done()
 		p.Models = append(p.Models, model)
 	}
-}
-
-// overhead adds host times.
-func (l *loader) overhead(m *section, model *Model) {
-	step := m.duration("host_step", 0, 0)
-	handoff := m.duration("host_handoff", 0, 0)
-	if model.Latency == nil || step == 0 && handoff == 0 {
-		return
-	}
-	inner, err := latency.NewOverhead(model.Latency, step, handoff)
-	if err != nil {
-		m.wrong("host_step", "%v", err)
-		return
-	}
-	model.Latency = inner
 }
 
 // kv reads a pool of its own, or what the model needs of a shared memory.
@@ -69,7 +54,14 @@ func (l *loader) kv(s *section, model *Model) {
 		s.done()
 		return
 	}
-	model.device = s.text("device", "")
+	if _, several := s.keys["device"].value.(list); several {
+		model.devices = s.texts("device")
+		if sorted := slices.Sorted(slices.Values(model.devices)); len(slices.Compact(sorted)) < len(model.devices) {
+			s.wrong("device", "want no device twice")
+		}
+	} else {
+		model.devices = []string{s.text("device", "")}
+	}
 	f := core.Footprint{Name: model.Name}
 	if s.has("shape") {
 		if d, ok := l.shape(s, "shape"); ok {
@@ -96,7 +88,16 @@ func (l *loader) shape(s *section, key string) (latency.Dimensions, bool) {
 	return d, err == nil
 }
 
-// pages shares the memory of each device among its models, and gives the others room for everything.
+// onEach is what a model needs of each of the devices that share it evenly.
+func (m *Model) onEach() core.Footprint {
+	f, parts := m.footprint, int64(len(m.devices))
+	f.WeightBytes = (f.WeightBytes + parts - 1) / parts
+	f.KVBytesPerTok = (f.KVBytesPerTok + parts - 1) / parts
+	return f
+}
+
+// pages shares the memory of each device among its models, and gives the others room for everything. A model
+// on several devices has what the fullest of them leaves it.
 func (l *loader) pages(s *section, p *Point) {
 	pageTokens := max(p.PageTokens, 1)
 	planned := make(map[string]int)
@@ -109,8 +110,8 @@ func (l *loader) pages(s *section, p *Point) {
 		d.done()
 		var models []core.Footprint
 		for i := range p.Models {
-			if p.Models[i].device == name && name != "" {
-				models = append(models, p.Models[i].footprint)
+			if slices.Contains(p.Models[i].devices, name) && name != "" {
+				models = append(models, p.Models[i].onEach())
 			}
 		}
 		if len(models) == 0 {
@@ -132,12 +133,14 @@ func (l *loader) pages(s *section, p *Point) {
 	}
 	for i := range p.Models {
 		m := &p.Models[i]
-		switch count, ok := planned[m.device]; {
-		case m.device == "":
-		case ok:
-			m.Pages = count
-		default:
-			s.wrong("models", "want a devices table named %q, as models[%d].kv.device says", m.device, i)
+		for j, name := range m.devices {
+			count, ok := planned[name]
+			switch {
+			case !ok && name != "":
+				s.wrong("models", "want a devices table named %q, as models[%d].kv.device says", name, i)
+			case j == 0 || count < m.Pages:
+				m.Pages = count
+			}
 		}
 		if need := (p.ContextMax + pageTokens - 1) / pageTokens; m.Pages == 0 {
 			m.Pages = max(need*p.Concurrency, 1)
@@ -184,8 +187,11 @@ func (l *loader) links(s *section, p *Point) {
 	}
 }
 
-// rowsOnly reports whether a step time depends on the number of rows alone, hand-offs left aside.
+// rowsOnly reports whether a step time depends on the number of rows alone, and of those that begin a call.
 func rowsOnly(m latency.Model) bool {
+	if latency.CountsReturnTokens(m) {
+		return false
+	}
 	switch m := m.(type) {
 	case latency.Constant:
 		return true
@@ -197,6 +203,8 @@ func rowsOnly(m latency.Model) bool {
 	case *latency.Table:
 		valid, _ := m.ValidRange()
 		return !valid.Fresh.Bound && !valid.Context.Bound
+	case *latency.Launched:
+		return !m.CountsFresh() && rowsOnly(m.Unwrap())
 	case interface{ Unwrap() latency.Model }:
 		return rowsOnly(m.Unwrap())
 	default:

@@ -124,7 +124,7 @@ func TestAxesOrder(t *testing.T) {
 	for _, a := range s.Axes {
 		names = append(names, a.Name)
 	}
-	want := []string{"policy", "concurrency", "p", "latency_scale", "host_handoff", "pages", "admission",
+	want := []string{"policy", "concurrency", "p", "latency_scale", "host_call", "pages", "admission",
 		"token_budget", "prompt_tokens", "output_tokens"}
 	if diff := cmp.Diff(want, names); diff != "" {
 		t.Errorf("axes (-want +got):\n%s", diff)
@@ -133,7 +133,7 @@ func TestAxesOrder(t *testing.T) {
 		t.Fatalf("%d points, want 2*2*2*2", len(s.Points))
 	}
 	p := s.Points[3]
-	if p.Key != "policy=eager concurrency=2 p=0.35 latency_scale=1,0.5 host_handoff=0 pages=100"+
+	if p.Key != "policy=eager concurrency=2 p=0.35 latency_scale=1,0.5 host_call=0 pages=100"+
 		" admission=reserve token_budget=0 prompt_tokens=10 output_tokens=20" {
 		t.Errorf("point 3 is %s", p.Key)
 	}

@@ -160,6 +160,9 @@ func (p *Point) Unpredictable() string {
 	if p.Routing == nil {
 		return "verdicts are not independent draws"
 	}
+	if p.Static && p.Concurrency > 1 {
+		return "batches are static: fewer than the concurrency run until the last of a batch has left"
+	}
 	for _, m := range p.Models {
 		if m.ByRows == nil {
 			return m.unknown

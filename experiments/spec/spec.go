@@ -72,14 +72,17 @@ type Model struct {
 	Pages   int // 0: as many as all requests could ever need
 	Latency latency.Model
 	Beside  float64 // factor of the step time while another model of the node runs, from 1
+
+	TokenCalls, Forgets bool // as in core.Model
+
 	// ByRows holds the step time in ns of a batch of 1, 2, ... rows up to the concurrency; nil if the throughput
 	// model can not tell it. If the time depends on more than the rows, it is that of the mean row, of FreshMean
-	// fresh tokens and ContextMean in KV, which are 0 otherwise.
-	ByRows                 []int64
-	FreshMean, ContextMean float64
+	// fresh tokens and ContextMean in KV, of which the share ReturnMean begins a call. They are 0 otherwise.
+	ByRows                             []int64
+	FreshMean, ContextMean, ReturnMean float64
 
 	unknown   string // why ByRows is nil
-	device    string
+	devices   []string // that share its weights and KV evenly
 	footprint core.Footprint
 }
 
@@ -104,6 +107,7 @@ type Point struct {
 
 	Policy     Policy
 	Admission  core.Admission
+	Static     bool // batches, as in core.Config
 	PageTokens int
 	Budget     int
 	ContextMax int
@@ -335,6 +339,7 @@ func (l *loader) point(s *section, of *routing) Point {
 	} else {
 		l.workload(w, &p)
 	}
+	l.scheduler(s.sub("scheduler"), &p)
 	p.byRows(p.Workload.contextMean())
 	if q := s.sub("policy"); q == nil {
 		s.missing("policy", "want a table with the kind")
@@ -343,7 +348,6 @@ func (l *loader) point(s *section, of *routing) Point {
 	} else {
 		l.policy(q, &p)
 	}
-	l.scheduler(s.sub("scheduler"), &p)
 	l.pages(s, &p)
 	return p
 }
@@ -357,6 +361,7 @@ func (l *loader) scheduler(s *section, p *Point) {
 	if s.word("admission", "reserve", "reserve", "optimistic") == "optimistic" {
 		p.Admission = core.Optimistic
 	}
+	p.Static = s.word("batching", "continuous", "continuous", "static") == "static"
 	const tokensMax = 1 << 30
 	p.PageTokens = int(s.whole("page_tokens", 16, 1, 1<<16))
 	p.Budget = int(s.whole("token_budget", 0, 0, tokensMax))

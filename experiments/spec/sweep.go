@@ -13,7 +13,7 @@ import (
 
 // AxisNames are the axes that a sweep may have, outermost first.
 var AxisNames = []string{
-	"policy", "concurrency", "rate", "variation", "p", "latency_scale", "host_handoff", "pages", "admission",
+	"policy", "concurrency", "rate", "variation", "p", "latency_scale", "host_call", "pages", "admission",
 	"token_budget", "prompt_tokens", "output_tokens", "max_wait", "thresholds",
 }
 
@@ -21,7 +21,7 @@ var AxisNames = []string{
 var axisPaths = map[string][]string{
 	"policy": {"policy", "kind"}, "concurrency": {"workload", "concurrency"}, "rate": {"workload", "rate"},
 	"variation": {"workload", "variation"}, "p": {"router", "p"},
-	"latency_scale": {"models", "*", "latency", "scale"}, "host_handoff": {"models", "*", "host_handoff"},
+	"latency_scale": {"models", "*", "latency", "scale"}, "host_call": {"models", "*", "host_call"},
 	"pages": {"models", "*", "kv", "pages"}, "admission": {"scheduler", "admission"},
 	"token_budget": {"scheduler", "token_budget"}, "prompt_tokens": {"workload", "prompt"},
 	"output_tokens": {"workload", "output"}, "max_wait": {"policy", "max_wait"},
@@ -202,7 +202,7 @@ func valueOf(axis string, e *node) Value {
 		v.Number, v.IsNumber = given, true
 	case string:
 		v.Text = given
-		if d, err := time.ParseDuration(given); err == nil && (axis == "host_handoff" || axis == "max_wait") {
+		if d, err := time.ParseDuration(given); err == nil && (axis == "host_call" || axis == "max_wait") {
 			v.Number, v.IsNumber = float64(d)/1e6, true
 		}
 	case list:

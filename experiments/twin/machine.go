@@ -81,7 +81,7 @@ func WithBookkeeping(models []latency.Model, timings []exec.Timing) ([]latency.M
 		t := timings[i]
 		aroundNs := (t.DueNs + t.StepNs - t.DeviceNs) / max(t.Passes, 1)
 		var err error
-		if out[i], err = latency.NewOverhead(model, max(aroundNs, 0), 0); err != nil {
+		if out[i], err = latency.NewOverhead(model, latency.Host{StepNs: max(aroundNs, 0)}); err != nil {
 			return nil, fmt.Errorf("model %d: %w", i, err)
 		}
 	}

@@ -7,7 +7,8 @@
 //     FitRelative make one from samples.
 //   - Table: measured times on a grid, interpolated (NewTable, or NewTableOf samples).
 //   - Roofline: from a model's dimensions and a device's peaks (NewRoofline, DimensionsNamed, DeviceNamed).
-//   - Overhead and Padded wrap a Model with host time and with batch sizes rounded up.
+//   - Overhead and Launched wrap a Model with host time, and with graphs: shapes padded to a captured grid,
+//     and eager launches outside it.
 //
 // A calibrated model knows the Range of its samples. Asked outside, it either clamps the shape to the
 // range or refuses, as its Outside says; in both cases it reports inRange = false, and a Tally

@@ -42,7 +42,7 @@ func ExampleNewRoofline() {
 		fmt.Println(err)
 		return
 	}
-	served, err := latency.NewOverhead(step, 200_000, 50_000)
+	served, err := latency.NewOverhead(step, latency.Host{StepNs: 200_000, CallNs: 50_000})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -9,7 +9,8 @@ type Shape struct {
 	Rows          int // requests in the launch, at least 1
 	FreshTokens   int // tokens fed, summed over rows; at least Rows
 	ContextTokens int // tokens already in KV, summed over rows
-	Returns       int // rows that just came by a hand-off
+	Returns       int // rows that begin a call: by a hand-off, or every row of an engine of one token a call
+	ReturnTokens  int // tokens of those rows, fed and in KV; only if CountsReturnTokens says so
 }
 
 // Model is a step-time model.
@@ -90,7 +91,7 @@ func ConstantNs(m Model) (ns int64, ok bool) {
 	case Constant:
 		return m.StepNs(Shape{})
 	case *Overhead:
-		if _, ok := ConstantNs(m.model); ok && m.handoffNs == 0 {
+		if _, ok := ConstantNs(m.model); ok && !CountsReturns(m) && m.host.RowNs == 0 {
 			return m.StepNs(Shape{})
 		}
 		return 0, false

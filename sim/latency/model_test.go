@@ -42,10 +42,11 @@ func TestConstant(t *testing.T) {
 
 func TestConstantNs(t *testing.T) {
 	affine, _ := NewAffine(Coefficients{BaseNs: 1})
-	plain, _ := NewOverhead(Constant(5), 3, 0)
-	handoff, _ := NewOverhead(Constant(5), 3, 1)
-	around, _ := NewOverhead(affine, 3, 0)
-	beyond, _ := NewOverhead(Constant(MaxStepNs), 1, 0)
+	plain, _ := NewOverhead(Constant(5), Host{StepNs: 3})
+	call, _ := NewOverhead(Constant(5), Host{StepNs: 3, CallNs: 1})
+	token, _ := NewOverhead(Constant(5), Host{CallPerContextNs: 0.5})
+	around, _ := NewOverhead(affine, Host{StepNs: 3})
+	beyond, _ := NewOverhead(Constant(MaxStepNs), Host{StepNs: 1})
 	tests := []struct {
 		name  string
 		model Model
@@ -54,7 +55,8 @@ func TestConstantNs(t *testing.T) {
 	}{
 		{"constant", Constant(5), 5, true},
 		{"constant with step overhead", plain, 8, true},
-		{"constant with hand-off overhead", handoff, 0, false},
+		{"constant with overhead a call", call, 0, false},
+		{"constant with overhead a token of a call", token, 0, false},
 		{"affine", affine, 0, false},
 		{"constant that NewConstant refuses", Constant(0), 0, false},
 		{"constant pushed beyond the longest step", beyond, 0, false},
@@ -78,10 +80,10 @@ func TestAffine(t *testing.T) {
 		s    Shape
 		want int64
 	}{
-		{"one row", Shape{1, 1, 0, 0}, 5_101_000},
-		{"context costs a quarter of a nanosecond", Shape{1, 1, 4000, 0}, 5_102_000},
-		{"rounds half up", Shape{1, 1, 2, 0}, 5_101_001},
-		{"a prefill", Shape{2, 513, 100, 0}, 5*ms + 200_000 + 513_000 + 25},
+		{"one row", Shape{1, 1, 0, 0, 0}, 5_101_000},
+		{"context costs a quarter of a nanosecond", Shape{1, 1, 4000, 0, 0}, 5_102_000},
+		{"rounds half up", Shape{1, 1, 2, 0, 0}, 5_101_001},
+		{"a prefill", Shape{2, 513, 100, 0, 0}, 5*ms + 200_000 + 513_000 + 25},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -90,7 +92,7 @@ func TestAffine(t *testing.T) {
 			}
 		})
 	}
-	if ns, inRange := a.StepNs(Shape{math.MaxInt, math.MaxInt, math.MaxInt, 0}); ns != Refused || inRange {
+	if ns, inRange := a.StepNs(Shape{math.MaxInt, math.MaxInt, math.MaxInt, 0, 0}); ns != Refused || inRange {
 		t.Errorf("a step longer than MaxStepNs = %d, %t, want it refused", ns, inRange)
 	}
 	tiny, _ := NewAffine(Coefficients{PerRowNs: 1e-3})
@@ -158,59 +160,133 @@ func TestAffineRefuses(t *testing.T) {
 
 func TestOverhead(t *testing.T) {
 	// Table 10 of TokenRouter (arXiv 2610.12242), standard serving: the host part of an SLM step of 37.2 ms.
-	model, err := NewOverhead(Constant(1_560_000), 4_080_000, 31_520_000)
-	if err != nil {
-		t.Fatal(err)
-	}
+	// Here matching, locking, releasing and updating, 31.52 ms at 2,048 tokens, are in proportion to them.
+	sum := Host{StepNs: 4_080_000, CallNs: 31_520_000}
+	linear := Host{StepNs: 4_080_000, CallPerContextNs: 31_520_000.0 / 2048}
 	tests := []struct {
 		name string
+		host Host
 		s    Shape
 		want int64
 	}{
-		{"no returns", Shape{Rows: 4, FreshTokens: 4}, 5_640_000},
-		{"one return", Shape{Rows: 1, FreshTokens: 1, Returns: 1}, 37_160_000},
-		{"three returns", Shape{Rows: 4, FreshTokens: 7, Returns: 3}, 100_200_000},
+		{"no returns", sum, Shape{Rows: 4, FreshTokens: 4}, 5_640_000},
+		{"one return", sum, Shape{Rows: 1, FreshTokens: 1, Returns: 1}, 37_160_000},
+		{"three returns", sum, Shape{Rows: 4, FreshTokens: 7, Returns: 3}, 100_200_000},
+		{"no call", linear, Shape{Rows: 4, FreshTokens: 4, ContextTokens: 8192}, 5_640_000},
+		{"2048 tokens", linear, Shape{Rows: 1, FreshTokens: 1, Returns: 1, ReturnTokens: 2048}, 37_160_000},
+		{"8192 tokens", linear, Shape{Rows: 1, FreshTokens: 1, Returns: 1, ReturnTokens: 8192}, 131_720_000},
+		{"a token, rounded", linear, Shape{Rows: 1, FreshTokens: 1, Returns: 1, ReturnTokens: 1}, 5_655_391},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
+			model, err := NewOverhead(Constant(1_560_000), test.host)
+			if err != nil {
+				t.Fatal(err)
+			}
 			if ns, inRange := model.StepNs(test.s); ns != test.want || !inRange {
 				t.Errorf("StepNs = %d, %t, want %d in range", ns, inRange, test.want)
 			}
+			if got, want := CountsReturnTokens(model), test.host.CallNs == 0; got != want || !CountsReturns(model) {
+				t.Errorf("counts tokens of returns %t, want %t; counts returns %t, want true", got, want,
+					CountsReturns(model))
+			}
 		})
 	}
-	huge, _ := NewOverhead(Constant(1), 0, MaxStepNs)
+	rows, _ := NewOverhead(Constant(1_000), Host{RowNs: 10})
+	if ns, inRange := rows.StepNs(Shape{Rows: 3}); ns != 1_030 || !inRange {
+		t.Errorf("1,000 ns and 10 for each of 3 rows = %d, %t", ns, inRange)
+	}
+	if _, ok := ConstantNs(rows); ok {
+		t.Error("a step with host time a row is constant")
+	}
+	huge, _ := NewOverhead(Constant(1), Host{CallNs: MaxStepNs})
 	if ns, inRange := huge.StepNs(Shape{Rows: 3, Returns: 3}); ns != Refused || inRange {
-		t.Errorf("three hand-offs of MaxStepNs = %d, %t, want refused", ns, inRange)
+		t.Errorf("three calls of MaxStepNs = %d, %t, want refused", ns, inRange)
 	}
 	if ns, _ := huge.StepNs(Shape{Rows: 1, Returns: 1}); ns != Refused {
 		t.Errorf("1 + MaxStepNs = %d, want refused", ns)
 	}
-	_, err = NewOverhead(Constant(1), -1, 0)
+	long, _ := NewOverhead(Constant(1), Host{CallPerContextNs: float64(MaxStepNs)})
+	if ns, _ := long.StepNs(Shape{Rows: 1, Returns: 1, ReturnTokens: 1 << 40}); ns != Refused {
+		t.Errorf("2^40 tokens of MaxStepNs = %d, want refused", ns)
+	}
+	_, err := NewOverhead(Constant(1), Host{StepNs: -1})
 	refused(t, err, "-1 ns a step")
-	_, err = NewOverhead(Constant(1), 0, -1)
-	refused(t, err, "-1 ns a hand-off")
-	_, err = NewOverhead(nil, 0, 0)
+	_, err = NewOverhead(Constant(1), Host{CallNs: -1})
+	refused(t, err, "-1 ns a call")
+	_, err = NewOverhead(Constant(1), Host{CallPerContextNs: math.NaN()})
+	refused(t, err, "NaN ns a token")
+	_, err = NewOverhead(nil, Host{})
 	refused(t, err, "no model")
 }
 
-func TestPadded(t *testing.T) {
+// TestLaunched: a model of 100 ns a row, 10 a fresh token, 1 a token in KV; an eager launch costs 5000 ns,
+// 7 a row and half a nanosecond a fresh token.
+func TestLaunched(t *testing.T) {
 	affine, _ := NewAffine(Coefficients{PerRowNs: 100, PerFreshNs: 10, PerContextNs: 1})
-	padded, err := NewPadded(affine, []int{1, 2, 4, 8})
-	if err != nil {
-		t.Fatal(err)
+	grid := Launching{Graphs: ExtendGraphs, Rows: []int{1, 2, 4, 8}, Fresh: []int{4, 16},
+		EagerNs: 5000, EagerRowNs: 7, EagerFreshNs: 0.5}
+	decode, none := grid, grid
+	decode.Graphs, none.Graphs = DecodeGraphs, NoGraphs
+	all := Launching{Graphs: ExtendGraphs, EagerNs: 5000}
+	rowsOnly := Launching{Graphs: ExtendGraphs, Rows: []int{1, 2, 4, 8}}
+	for _, test := range []struct {
+		name string
+		how  Launching
+		s    Shape
+		want int64
+	}{
+		{"on the grid", grid, Shape{Rows: 4, FreshTokens: 16}, 560},
+		{"padded to the next rows, each with a token", grid, Shape{Rows: 3, FreshTokens: 15}, 560},
+		{"padded tokens", grid, Shape{Rows: 3, FreshTokens: 3, ContextTokens: 50}, 400 + 40 + 50},
+		{"padding rows lead to more tokens", grid, Shape{Rows: 3, FreshTokens: 4}, 400 + 160},
+		{"too many rows", grid, Shape{Rows: 9, FreshTokens: 9}, 990 + 5000 + 63 + 5},
+		{"too many tokens", grid, Shape{Rows: 1, FreshTokens: 17}, 270 + 5000 + 7 + 9},
+		{"too many with padding", grid, Shape{Rows: 3, FreshTokens: 16}, 460 + 5000 + 21 + 8},
+		{"decode", decode, Shape{Rows: 3, FreshTokens: 3}, 440},
+		{"a return with two tokens", decode, Shape{Rows: 3, FreshTokens: 4}, 340 + 5000 + 21 + 2},
+		{"too many rows to decode", decode, Shape{Rows: 9, FreshTokens: 9}, 990 + 5000 + 63 + 5},
+		{"no graphs", none, Shape{Rows: 4, FreshTokens: 16}, 560 + 5000 + 28 + 8},
+		{"no grid: all is captured", all, Shape{Rows: 3, FreshTokens: 999}, 300 + 9990},
+		{"rows only", rowsOnly, Shape{Rows: 3, FreshTokens: 9, ContextTokens: 50}, 400 + 100 + 50},
+		{"rows only, beyond", rowsOnly, Shape{Rows: 9, FreshTokens: 9}, 990},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			model, err := NewLaunched(affine, test.how)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if ns, inRange := model.StepNs(test.s); ns != test.want || !inRange {
+				t.Errorf("StepNs(%+v) = %d, %t, want %d in range", test.s, ns, inRange, test.want)
+			}
+		})
 	}
-	for rows, want := range map[int]int64{1: 110, 2: 220, 3: 440, 4: 440, 5: 880, 8: 880, 9: 990} {
-		if ns, _ := padded.StepNs(Shape{Rows: rows, FreshTokens: rows}); ns != want {
-			t.Errorf("%d rows take %d, want %d", rows, ns, want)
-		}
+	long, _ := NewLaunched(Constant(1), Launching{Graphs: NoGraphs, EagerNs: MaxStepNs})
+	if ns, inRange := long.StepNs(rows(1)); ns != Refused || inRange {
+		t.Errorf("1 + MaxStepNs = %d, %t, want refused", ns, inRange)
 	}
-	if ns, _ := padded.StepNs(Shape{Rows: 3, FreshTokens: 9, ContextTokens: 50}); ns != 400+100+50 {
-		t.Errorf("3 rows with 9 fresh tokens take %d, want 550: one padding row feeds one token", ns)
+}
+
+func TestLaunchedRefuses(t *testing.T) {
+	for name, test := range map[string]struct {
+		how  Launching
+		want string
+	}{
+		"falling rows":  {Launching{Graphs: ExtendGraphs, Rows: []int{4, 2}}, "captured rows[1] = 2 after 4"},
+		"no rows":       {Launching{Graphs: DecodeGraphs, Rows: []int{}}, "captured rows: no points"},
+		"no tokens":     {Launching{Graphs: ExtendGraphs, Fresh: []int{0}}, "captured fresh tokens[0] = 0"},
+		"no word":       {Launching{}, "graphs Graphs(0), want extend, decode or none"},
+		"negative":      {Launching{Graphs: NoGraphs, EagerNs: -1}, "eager launch of -1 ns"},
+		"not a number":  {Launching{Graphs: NoGraphs, EagerFreshNs: math.NaN()}, "NaN"},
+		"negative rows": {Launching{Graphs: NoGraphs, EagerRowNs: -2}, "-2 ns"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := NewLaunched(Constant(1), test.how)
+			refused(t, err, test.want)
+		})
 	}
-	_, err = NewPadded(affine, []int{4, 2})
-	refused(t, err, "rising")
-	_, err = NewPadded(affine, nil)
-	refused(t, err, "no points")
+	_, err := NewLaunched(nil, Launching{Graphs: NoGraphs})
+	refused(t, err, "no model")
 }
 
 func TestLink(t *testing.T) {

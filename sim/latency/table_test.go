@@ -43,8 +43,9 @@ func TestTableOutsideItsRange(t *testing.T) {
 
 func TestTallyWarning(t *testing.T) {
 	table, _ := NewTable(case34, Clamp)
-	wrapped, _ := NewOverhead(table, 5, 5)
-	padded, _ := NewPadded(table, []int{48, 64})
+	wrapped, _ := NewOverhead(table, Host{StepNs: 5, CallNs: 5})
+	padded, _ := NewLaunched(table, Launching{Graphs: ExtendGraphs, Rows: []int{48, 64}})
+	around, _ := NewOverhead(padded, Host{StepNs: 5})
 	tests := []struct {
 		name  string
 		model Model
@@ -59,6 +60,8 @@ func TestTallyWarning(t *testing.T) {
 		{"through a wrapper", wrapped, []int{4},
 			"latency of small: 1 of 1 launches below the calibrated range rows 8..32"},
 		{"padded out of the range", padded, []int{9},
+			"latency of small: 1 of 1 launches above the calibrated range rows 8..32"},
+		{"the same inside another wrapper", around, []int{9},
 			"latency of small: 1 of 1 launches above the calibrated range rows 8..32"},
 	}
 	for _, test := range tests {
@@ -117,7 +120,7 @@ func TestTableOfOnePoint(t *testing.T) {
 	tests := []struct {
 		s       Shape
 		inRange bool
-	}{{rows(8), true}, {rows(7), false}, {rows(9), false}, {Shape{8, 8, 1, 0}, false}}
+	}{{rows(8), true}, {rows(7), false}, {rows(9), false}, {Shape{8, 8, 1, 0, 0}, false}}
 	for _, test := range tests {
 		if ns, inRange := table.StepNs(test.s); ns != 7*ms || inRange != test.inRange {
 			t.Errorf("StepNs(%+v) = %d, %t, want 7 ms, %t", test.s, ns, inRange, test.inRange)

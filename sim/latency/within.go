@@ -136,10 +136,8 @@ func (t *Tally) Note(m Model, s Shape, inRange bool) {
 }
 
 func (t *Tally) noteOutside(m Model, s Shape) {
-	if p, ok := m.(interface{ innerShape(Shape) Shape }); ok {
-		s = p.innerShape(s)
-	}
 	valid, _ := RangeOf(m)
+	s = innerShape(m, s)
 	for _, side := range [...]int{
 		valid.Rows.side(s.Rows), valid.Fresh.side(s.FreshTokens), valid.Context.side(s.ContextTokens),
 	} {
@@ -149,6 +147,20 @@ func (t *Tally) noteOutside(m Model, s Shape) {
 		}
 	}
 	t.Below++
+}
+
+// innerShape is the shape that the innermost of wrapped models is asked for.
+func innerShape(m Model, s Shape) Shape {
+	for {
+		if l, ok := m.(*Launched); ok {
+			s, _ = l.captured(s)
+		}
+		inner, ok := m.(interface{ Unwrap() Model })
+		if !ok {
+			return s
+		}
+		m = inner.Unwrap()
+	}
 }
 
 // Warning returns the sentence that a result carries, or "" when every launch was in range.
