@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -18,8 +19,9 @@ import (
 	"tokenrouter/sim/workload"
 )
 
-// mixed is a run with a bit of everything: three models on two nodes, delayed batching with a
-// maximum wait, tiny pools, shared prefixes, and a trace with many arrivals at once.
+// mixed is a run with a bit of everything: three models on two nodes, of which one is called for
+// every token and one forgets, host time and eager launches, delayed batching with a maximum wait,
+// tiny pools, shared prefixes, and a trace with many arrivals at once.
 func mixed(t testing.TB, seed uint64) sim.Config {
 	t.Helper()
 	weights, err := route.NewME([]float64{0.5, 0.3, 0.2})
@@ -49,6 +51,17 @@ func mixed(t testing.TB, seed uint64) sim.Config {
 	c.Core.Algorithm, c.Core.Policy = weights, core.Delayed{Thresholds: thresholds, MaxWait: 30 * ms}
 	c.Core.LiveMax, c.Core.PageTokens, c.Core.Admission = 6, 4, core.Optimistic
 	c.Core.Models[1].Node, c.Core.Models[2].Node = 1, 1
+	c.Core.Models[1].TokenCalls, c.Core.Models[2].Forgets = true, true
+	host := latency.Host{StepNs: 1000, RowNs: 100, CallNs: 5000, CallPerContextNs: 0.3}
+	if c.Latency[1], err = latency.NewOverhead(c.Latency[1], host); err != nil {
+		t.Fatal(err)
+	}
+	graphs := latency.Launching{
+		Graphs: latency.DecodeGraphs, Rows: []int{2, 4}, EagerNs: 5 * ms, EagerFreshNs: 0.7,
+	}
+	if c.Latency[2], err = latency.NewLaunched(c.Latency[2], graphs); err != nil {
+		t.Fatal(err)
+	}
 	for m := range c.Core.Models {
 		c.Core.Models[m].Pages = 70
 	}
@@ -87,6 +100,51 @@ func TestSameBytes(t *testing.T) {
 			if !bytes.Equal(logs[i], want) {
 				t.Errorf("GOMAXPROCS %d: run %d of 8 at once: other bytes", processors, i)
 			}
+		}
+	}
+}
+
+// TestEnginesAnswerAlike: what a call is and what an engine forgets changes no token, no move and no draft:
+// verdicts are keyed by request and position. Only an engine that forgets computes anything again.
+func TestEnginesAnswerAlike(t *testing.T) {
+	counts := func(change func(c *core.Config)) (sum core.Counters) {
+		c := mixed(t, 5)
+		c.Core.Admission = core.Reserve // nothing is preempted
+		for m := range c.Core.Models {
+			c.Core.Models[m].TokenCalls, c.Core.Models[m].Forgets = false, false
+		}
+		change(&c.Core)
+		result, err := sim.Run(t.Context(), c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, n := range result.Counters {
+			sum.Committed += n.Committed
+			sum.Handoffs += n.Handoffs
+			sum.Dropped += n.Dropped
+			sum.Finished += n.Finished
+			sum.Recomputed += n.Recomputed
+		}
+		return sum
+	}
+	want := counts(func(*core.Config) {})
+	if want.Finished != 60 || want.Recomputed != 0 || want.Handoffs == 0 {
+		t.Fatalf("counts %+v, want 60 finished, none recomputed, some hand-offs", want)
+	}
+	for name, change := range map[string]func(c *core.Config){
+		"static":        func(c *core.Config) { c.Static = true },
+		"calls a token": func(c *core.Config) { c.Models[0].TokenCalls, c.Models[2].TokenCalls = true, true },
+		"forgets":       func(c *core.Config) { c.Models[1].Forgets = true },
+		"forgets tokens": func(c *core.Config) {
+			c.Static, c.Models[0].TokenCalls, c.Models[0].Forgets = true, true, true
+		},
+	} {
+		got := counts(change)
+		if again := strings.HasPrefix(name, "forgets"); again != (got.Recomputed > 0) {
+			t.Errorf("%s: %d tokens recomputed", name, got.Recomputed)
+		}
+		if got.Recomputed = 0; got != want {
+			t.Errorf("%s: counts %+v, want %+v", name, got, want)
 		}
 	}
 }
