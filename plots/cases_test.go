@@ -221,6 +221,19 @@ func TestOtherFiguresSurvive(t *testing.T) {
 			one := Series{X: []float64{1}, Y: []float64{63.431652}}
 			return Threshold(ThresholdData{Panels: []ThresholdPanel{{1, one, one, one}}})
 		},
+		"bars empty":          func() (*Figure, error) { return Bars(BarsData{}) },
+		"bars without series": func() (*Figure, error) { return Bars(BarsData{Groups: small}) },
+		"bars of nothing": func() (*Figure, error) {
+			return Bars(BarsData{Groups: small, Series: []BarSeries{{Name: "eager", Values: []float64{nan}}}})
+		},
+		"bars odd": func() (*Figure, error) {
+			return Bars(BarsData{Groups: make([]string, len(odd)),
+				Series: []BarSeries{{Values: odd, Low: odd, High: odd, Published: odd}}})
+		},
+		"bars odd, log": func() (*Figure, error) {
+			return Bars(BarsData{Y: Axis{Log: true}, Groups: make([]string, len(odd)),
+				Series: []BarSeries{{Values: odd, Low: odd, High: odd, Published: odd}}})
+		},
 		"speed empty": func() (*Figure, error) { return ThroughputSpeed(ThroughputSpeedData{}) },
 		"speed empty curve": func() (*Figure, error) {
 			return ThroughputSpeed(ThroughputSpeedData{Curves: make([]SpeedCurve, 2)})

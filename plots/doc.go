@@ -6,6 +6,7 @@
 //	Schedules        the four-schedule timeline
 //	ThroughputSpeed  throughput against single-user speed, a line per policy
 //	Pareto           accuracy against throughput, a panel per concurrency and a line per routing
+//	Bars             any metric of several systems in groups of bars, with published values
 //	Sweep            any metric against any sweep axis
 //	Timeline         launches of a trace
 //

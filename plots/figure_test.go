@@ -60,6 +60,7 @@ func TestSizeAndResolution(t *testing.T) {
 	widths := map[string]vg.Length{
 		"threshold": TextWidth, "threshold-real": TextWidth, "timeline": TextWidth,
 		"speed": ColumnWidth, "schedules": ColumnWidth, "pareto": ColumnWidth,
+		"bars": TextWidth, "bars-log": TextWidth, "sweep-published": ColumnWidth,
 		"sweep": ColumnWidth, "sweep-gaps": ColumnWidth, "sweep-empty": ColumnWidth,
 	}
 	for name, f := range samples(t) {

@@ -115,7 +115,14 @@ func TestLongNames(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, f := range []*Figure{sweep, threshold, schedules, pareto} {
+		bars, err := Bars(BarsData{Title: name, X: name, Y: Axis{Label: name}, Published: name,
+			Groups: []string{name, name + "2"},
+			Series: []BarSeries{{Name: name, Values: counting(2), Published: counting(2)},
+				{Values: counting(2)}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range []*Figure{sweep, threshold, schedules, pareto, bars} {
 			svg, err := f.SVG()
 			if err != nil {
 				t.Fatal(err)

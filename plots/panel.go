@@ -109,17 +109,12 @@ func (p panel) at(r vg.Rectangle, x, y float64) vg.Point {
 func (p panel) drawFrame(c *canvas, r vg.Rectangle) {
 	grid := pen{colour: gridGrey, width: 0.5}
 	xs, _ := p.xTicks(r.Size().X)
-	ys, _ := p.yTicks(r.Size().Y)
 	for _, t := range xs {
 		x := p.x.along(t.value, r.Min.X, r.Max.X)
 		c.segment(grid, at(x, r.Min.Y), at(x, r.Max.Y))
 		c.text(plain(), at(x, r.Min.Y-tickGap), t.label, atMid, atEnd)
 	}
-	for _, t := range ys {
-		y := p.y.along(t.value, r.Min.Y, r.Max.Y)
-		c.segment(grid, at(r.Min.X, y), at(r.Max.X, y))
-		c.text(plain(), at(r.Min.X-tickGap, y), t.label, atEnd, atMid)
-	}
+	p.drawYGrid(c, r)
 	c.strokeRect(r, frameGrey, 0.5)
 	if p.title != "" {
 		style := axisText()
@@ -128,6 +123,16 @@ func (p panel) drawFrame(c *canvas, r vg.Rectangle) {
 	}
 	if p.x.empty {
 		c.noData(r)
+	}
+}
+
+// drawYGrid draws the lines and labels of the vertical axis.
+func (p panel) drawYGrid(c *canvas, r vg.Rectangle) {
+	ys, _ := p.yTicks(r.Size().Y)
+	for _, t := range ys {
+		y := p.y.along(t.value, r.Min.Y, r.Max.Y)
+		c.segment(pen{colour: gridGrey, width: 0.5}, at(r.Min.X, y), at(r.Max.X, y))
+		c.text(plain(), at(r.Min.X-tickGap, y), t.label, atEnd, atMid)
 	}
 }
 

@@ -15,6 +15,7 @@ type Series struct {
 	X, Y      []float64
 	Low, High []float64
 	Predicted bool // drawn as a line without marks, see Sweep
+	Published bool // drawn as white diamonds, see Sweep
 }
 
 func (s Series) check(what string) error {

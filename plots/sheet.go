@@ -81,7 +81,6 @@ func (s *sheet) rightOf(x scale, left vg.Length) vg.Length {
 
 // drawAxes draws one panel into the rest of the sheet, with its labels, and returns its frame.
 func (s *sheet) drawAxes(c *canvas, p panel) vg.Rectangle {
-	label := axisText()
 	bottom := s.bottom + tickGap + tickSize*capHeight + 4 + labelSize
 	top := s.top - 2
 	ys, yPower := p.yTicks(top - bottom)
@@ -89,12 +88,17 @@ func (s *sheet) drawAxes(c *canvas, p panel) vg.Rectangle {
 	frame := rectangle(left, bottom, s.rightOf(p.x, left), top)
 	_, xPower := p.xTicks(frame.Size().X)
 	s.drawXLabel(c, withPower(p.x.Label, xPower), (frame.Min.X+frame.Max.X)/2)
-	label.turned = true
-	yLabel := label.fit(withPower(p.y.Label, yPower), s.top-s.bottom)
-	up := min((top+bottom)/2, s.top-label.width(yLabel)/2)
-	up = max(up, s.bottom+label.width(yLabel)/2)
-	c.text(label, at(s.left+labelSize*capHeight, up), yLabel, atMid, atStart)
-
+	s.drawYLabel(c, withPower(p.y.Label, yPower), frame)
 	p.drawFrame(c, frame)
 	return frame
+}
+
+// drawYLabel writes a label at the left, centred on the frame if there is room.
+func (s *sheet) drawYLabel(c *canvas, text string, frame vg.Rectangle) {
+	label := axisText()
+	label.turned = true
+	text = label.fit(text, s.top-s.bottom)
+	half := label.width(text) / 2
+	up := max(min((frame.Min.Y+frame.Max.Y)/2, s.top-half), s.bottom+half)
+	c.text(label, at(s.left+labelSize*capHeight, up), text, atMid, atStart)
 }

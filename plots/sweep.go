@@ -7,12 +7,14 @@ type SweepData struct {
 	Title  string
 	X, Y   Axis
 	Series []Series // one a group; a policy's name gives its look, see PolicyNames
+	// Published names what the Published series are, in the remark below the axes.
+	Published string
 }
 
 // Sweep draws a line with marks for each series, at column width. Series of the same name share colour and
 // legend entry. Of a name that has a Predicted series, that is the line and the others are marks, so that
-// what was measured is seen to lie on the line or beside it. It fails if the slices of a series differ in
-// length.
+// what was measured is seen to lie on the line or beside it. A Published series is white diamonds edged in
+// the colour of its name. It fails if the slices of a series differ in length.
 func Sweep(d SweepData) (*Figure, error) {
 	series := make([]Series, len(d.Series))
 	names := make([]string, len(d.Series))
@@ -24,6 +26,16 @@ func Sweep(d SweepData) (*Figure, error) {
 		series[i], names[i] = s, s.Name
 	}
 	looks, remark := sweepLooks(series, names)
+	for _, s := range series {
+		if s.Published && d.Published != "" {
+			if remark == "" {
+				remark = "White diamonds: " + clean(d.Published)
+			} else {
+				remark += "; white diamonds: " + clean(d.Published)
+			}
+			break
+		}
+	}
 	d.X.Label, d.Y.Label = clean(d.X.Label), clean(d.Y.Label)
 	p := newPanel("", d.X, d.Y, series, looks)
 	return single(clean(d.Title), p, remark, nil), nil
@@ -39,6 +51,8 @@ func sweepLooks(series []Series, names []string) (looks []look, remark string) {
 	for i, s := range series {
 		l := byName[names[i]]
 		switch {
+		case s.Published:
+			l.mark, l.inside, l.noLine = diamond, opened, true
 		case s.Predicted:
 			l.mark = noMark
 			remark = "Lines: predicted; marks: simulated"

@@ -1,6 +1,9 @@
 package plots
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 // TestPredictedSeries: a prediction and what was simulated share colour and legend entry; one is a line, the
 // other marks.
@@ -27,5 +30,27 @@ func TestPredictedSeries(t *testing.T) {
 	entries := legendEntries([]panel{p})
 	if len(entries) != 1 || entries[0].look.noLine || entries[0].look.mark == noMark {
 		t.Errorf("legend %+v, want one entry with line and mark", entries)
+	}
+}
+
+// TestPublishedSeries: published values are diamonds in the colour of their line, without a legend entry.
+func TestPublishedSeries(t *testing.T) {
+	series := []Series{{Name: "a"}, {Name: "a", Published: true}, {Name: "b"}}
+	looks, _ := sweepLooks(series, []string{"a", "a", "b"})
+	if looks[0].colour != looks[1].colour || looks[1].mark != diamond || !looks[1].noLine || looks[0].noLine {
+		t.Errorf("line %+v, published %+v, want a line and diamonds of its colour", looks[0], looks[1])
+	}
+	f, err := Sweep(sweepPublished())
+	if err != nil {
+		t.Fatal(err)
+	}
+	svg, err := f.SVG()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]int{">full<": 1, ">official<": 1, ">White diamonds: table 6<": 1} {
+		if got := strings.Count(string(svg), text); got != want {
+			t.Errorf("%q is there %d times, want %d", text, got, want)
+		}
 	}
 }

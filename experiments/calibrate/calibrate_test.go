@@ -94,7 +94,7 @@ func TestFitBoth(t *testing.T) {
 		t.Errorf("base %v, beside %v, both %t; want three quarters of %v, 1 and true", got, f.Beside, f.Both,
 			want.BaseNs)
 	}
-	if text := string(TOML("", "b.csv", fits)); !strings.Contains(text, "the fit is to the mean of both") {
+	if text := string(TOML(Origin{}, "b.csv", fits)); !strings.Contains(text, "the fit is to the mean of both") {
 		t.Errorf("nothing is said of it in\n%s", text)
 	}
 }
@@ -132,9 +132,14 @@ func TestWritten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := string(TOML("one\ntwo\n", "b.csv", fits))
+	of := Origin{System: "s.toml", Device: "P, 2 cores", Date: "2026-11-29", Commit: "abc"}
+	text := string(TOML(of, "b.csv", fits))
 	for _, part := range []string{
-		"# one\n# two\n", "name = \"m\"", "base = \"2ms\"", "per_row = \"10µs\"", "rows = [1, 16]",
+		"# Step times of the models of s.toml,\n# measured on P, 2 cores, 2026-11-29, at commit abc.\n",
+		"device = \"P, 2 cores\"\nengine = \"tokenrouter, the models of s.toml\"\ndate = \"2026-11-29\"\n",
+		"range = \"m: 1 to 16 rows, 1 to 512 fresh tokens and ",
+		"{ key = \"models.m.latency.base\", from = \"means of ", "{ key = \"models.m.latency.beside\", from",
+		"name = \"m\"", "base = \"2ms\"", "per_row = \"10µs\"", "rows = [1, 16]",
 		"fresh_tokens = [1, 512]", "outside = \"clamp\"", "beside = 1.25\n",
 	} {
 		if !strings.Contains(text, part) {

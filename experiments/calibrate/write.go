@@ -19,19 +19,27 @@ func SamplesPath(path string) string {
 	return strings.TrimSuffix(path, filepath.Ext(path)) + ".csv"
 }
 
-// Write writes the fits to path, as TOML that a spec can extend, and every sample to SamplesPath.
-func Write(path, heading string, fits []ModelFit, samples []Sample) error {
+// Write writes the fits to path, as a calibration file for specs, and every sample to SamplesPath.
+func Write(path string, of Origin, fits []ModelFit, samples []Sample) error {
 	if err := result.WriteFile(SamplesPath(path), CSV(samples)); err != nil {
 		return err
 	}
-	return result.WriteFile(path, TOML(heading, filepath.Base(SamplesPath(path)), fits))
+	return result.WriteFile(path, TOML(of, filepath.Base(SamplesPath(path)), fits))
 }
 
-// Heading says what a calibration is of: the system's file, this machine, the date and the commit.
-func Heading(file string) string {
+// Origin says what a calibration is of.
+type Origin struct {
+	System string // the file of the models
+	Device string // the machine
+	Date   string // as in 2026-10-02, UTC
+	Commit string // of the program
+}
+
+// Here is the origin of what is measured on this machine today.
+func Here(systemFile string) Origin {
 	e := result.ThisEnvironment()
-	return fmt.Sprintf("Step times of the models of %s,\nmeasured on %s, %d cores, %s, at commit %s.\n", file,
-		e.Processor, e.Cores, time.Now().UTC().Format(time.DateOnly), e.Commit)
+	return Origin{System: filepath.Base(systemFile), Device: fmt.Sprintf("%s, %d cores", e.Processor, e.Cores),
+		Date: time.Now().UTC().Format(time.DateOnly), Commit: e.Commit}
 }
 
 // samplesHead names the columns of samples. Tokens are sums over the rows of a step.
@@ -104,14 +112,24 @@ func sampleOf(fields []string) (Sample, error) {
 	}, nil
 }
 
-// TOML writes the models and their latencies, with the errors of the fits as comments. Each line of heading
-// becomes a comment at the top.
-func TOML(heading, samplesFile string, fits []ModelFit) []byte {
+// TOML writes where the numbers come from, and the models and their latencies, with the errors of the fits as
+// comments.
+func TOML(of Origin, samplesFile string, fits []ModelFit) []byte {
 	var b bytes.Buffer
-	for line := range strings.Lines(heading) {
-		fmt.Fprintf(&b, "# %s\n", strings.TrimSpace(line))
+	fmt.Fprintf(&b, "# Step times of the models of %s,\n# measured on %s, %s, at commit %s.\n", of.System,
+		of.Device, of.Date, of.Commit)
+	fmt.Fprintf(&b, "# Every step that was measured is in %s. A spec takes this in with calibration.\n\n",
+		samplesFile)
+	fmt.Fprintf(&b, "[calibration]\ndevice = %q\nengine = %q\ndate = %q\nsource = %q\nrange = %q\n", of.Device,
+		"tokenrouter, the models of "+of.System, of.Date, "measured at commit "+of.Commit+"; steps in "+samplesFile,
+		rangeText(fits))
+	b.WriteString("constants = [\n")
+	for _, f := range fits {
+		for _, key := range f.keys() {
+			fmt.Fprintf(&b, "  { key = %q, from = %q },\n", key, fmt.Sprintf("means of %d shapes", f.Alone.Count))
+		}
 	}
-	fmt.Fprintf(&b, "# Every step that was measured is in %s. A spec takes this in with extends.\n", samplesFile)
+	b.WriteString("]\n")
 	for _, f := range fits {
 		a := f.Alone
 		fmt.Fprintf(&b, "\n[[models]]\nname = %q\n\n", f.Model)
@@ -135,6 +153,38 @@ func TOML(heading, samplesFile string, fits []ModelFit) []byte {
 		fmt.Fprintf(&b, "outside = \"clamp\"\nbeside = %s\n", number(f.Beside))
 	}
 	return b.Bytes()
+}
+
+// keys are those of the terms that the fit has.
+func (f ModelFit) keys() []string {
+	name := f.Model
+	if strings.Trim(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-") != "" {
+		name = strconv.Quote(name)
+	}
+	var keys []string
+	for _, term := range []struct {
+		key   string
+		value float64
+	}{
+		{"base", f.Alone.BaseNs}, {"per_row", f.Alone.PerRowNs}, {"per_fresh_ns", f.Alone.PerFreshNs},
+		{"per_block", f.Alone.PerBlockNs}, {"per_context_ns", f.Alone.PerContextNs}, {"beside", f.Beside - 1},
+	} {
+		if term.value != 0 {
+			keys = append(keys, "models."+name+".latency."+term.key)
+		}
+	}
+	return keys
+}
+
+// rangeText says where the fits hold.
+func rangeText(fits []ModelFit) string {
+	var parts []string
+	for _, f := range fits {
+		v := f.Alone.Valid
+		parts = append(parts, fmt.Sprintf("%s: %d to %d rows, %d to %d fresh tokens and %d to %d in KV, in all",
+			f.Model, v.Rows.Min, v.Rows.Max, v.Fresh.Min, v.Fresh.Max, v.Context.Min, v.Context.Max))
+	}
+	return strings.Join(parts, "; ")
 }
 
 func shapeText(s latency.Shape) string {

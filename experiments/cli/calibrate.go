@@ -43,8 +43,8 @@ func newCalibrate() *cobra.Command {
 		Long: `Load the models of a system and time their steps over batch size, fresh tokens and context, each
 model alone and while the others run. Alone they take turns, as in a run: the first model makes 1/p
 steps in a row, for between them its weights stay in caches. FILE gets the fitted step times, their
-errors and the range in which they hold; a spec takes it in with extends = "FILE". Every single step
-goes into a CSV file beside it.`,
+errors, where they come from and the range in which they hold; a spec takes it in with
+calibration = "FILE". Every single step goes into a CSV file beside it.`,
 		Example: `  tokenrouter calibrate experiments/hardware-pair.toml --out calibration.toml`,
 		Args:    exactly(1, "the file of a system"),
 
@@ -94,7 +94,7 @@ func (f *calibrateFlags) run(ctx context.Context, file string, s *spec.System, s
 	if fault != nil {
 		return errors.Join(err, fault)
 	}
-	if fault := calibrate.Write(f.out, calibrate.Heading(file), fits, samples); fault != nil {
+	if fault := calibrate.Write(f.out, calibrate.Here(file), fits, samples); fault != nil {
 		return errors.Join(err, fault)
 	}
 	printFits(stdout, fits)

@@ -61,7 +61,7 @@ func TestCalibrate(t *testing.T) {
 		t.Errorf("%d lines, want one a step of %d shapes, twice: 1/0.35 of the SLM in turn with the LLM, 1 beside,"+
 			" and 1 and 1 of the LLM", lines, shapes)
 	}
-	text := "extends = \"steps.toml\"\nname = \"mine\"\n" + `router = { algorithm = "r2r", p = 0.35 }
+	text := "calibration = \"steps.toml\"\nname = \"mine\"\n" + `router = { algorithm = "r2r", p = 0.35 }
 policy = { kind = "eager" }
 workload = { kind = "closed", concurrency = 3, requests = 9, prompt = 8, output = 40 }
 `
@@ -73,6 +73,9 @@ workload = { kind = "closed", concurrency = 3, requests = 9, prompt = 8, output 
 		if len(m.ByRows) != 3 || m.ByRows[0] < 1000 || m.Beside < 1 {
 			t.Errorf("model %s: steps of %v ns, beside others by %v", m.Name, m.ByRows, m.Beside)
 		}
+	}
+	if c := s.Calibrations; len(c) != 1 || c[0].File != "steps.toml" || len(c[0].Constants) < 2 {
+		t.Errorf("calibrations %+v, want steps.toml with the terms of two models", c)
 	}
 }
 

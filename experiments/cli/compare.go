@@ -9,38 +9,99 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tokenrouter/experiments/report"
 	"tokenrouter/experiments/result"
 )
 
+// compareFlags are the flags of compare as given.
+type compareFlags struct {
+	report string
+	json   bool
+}
+
 func newCompare() *cobra.Command {
-	var asJSON bool
+	var f compareFlags
 	c := &cobra.Command{
-		Use:   "compare DIR",
+		Use:   "compare DIR...",
 		Short: "Put predicted, simulated and measured values side by side",
-		Long: `Put the predicted, simulated and measured values of a results folder side by side: errors of each
+		Long: `Put the predicted, simulated and measured values of results folders side by side: errors of each
 point, and whether they agree on the best thresholds. Measured values are those of the run itself, if
 real models ran it, and the reference series that the spec names; what they are and where they come
-from is printed. Of values measured here, thresholds within the best one's interval are as good.`,
+from is printed. Of values measured here, thresholds within the best one's interval are as good.
+
+Published values that a constant was fitted to are kept apart from those that check something. Of
+variants it is said whether they follow each other as published, and of published ratios whether
+they hold. --report writes all of it with every figure as OUT.md and OUT.html.`,
 		Example: `  tokenrouter compare experiments/results/threshold/0123456789ab
-  tokenrouter compare experiments/results/threshold/0123456789ab --json`,
-		Args: exactly(1, "a results folder"),
+  tokenrouter compare experiments/results/threshold/0123456789ab --json
+  tokenrouter compare experiments/results/*/* --report docs/paper`,
+		Args: between(1, math.MaxInt, "a results folder, or several"),
 
 		ValidArgsFunction: folders,
 		RunE: func(c *cobra.Command, args []string) error {
-			summary, err := readResults(args[0])
-			if err != nil {
-				return err
-			}
-			comparisons := compare(summary)
-			if asJSON {
-				return printJSON(c.OutOrStdout(), comparisonsJSON{summary.Experiment, comparisons,
-					measurementOf(summary)})
-			}
-			return printComparisons(c.OutOrStdout(), summary, comparisons)
+			return f.run(args, c.OutOrStdout())
 		},
 	}
-	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
+	c.Flags().StringVar(&f.report, "report", "", "write OUT.md, OUT.html and the figures in OUT")
+	c.Flags().BoolVar(&f.json, "json", false, "print one JSON document")
 	return c
+}
+
+// run compares each folder, and writes the report of all.
+func (f *compareFlags) run(dirs []string, stdout io.Writer) error {
+	var summaries []*result.Summary
+	for _, dir := range dirs {
+		s, err := readResults(dir)
+		if err != nil {
+			return err
+		}
+		summaries = append(summaries, s)
+	}
+	if f.report != "" {
+		files, err := report.Write(strings.TrimSuffix(strings.TrimSuffix(f.report, ".html"), ".md"), summaries)
+		if err != nil {
+			return badInput(err)
+		}
+		defer func() {
+			if !f.json {
+				fmt.Fprintf(stdout, "\nreport:  %s\n", strings.Join(files, ", "))
+			}
+		}()
+	}
+	if f.json {
+		return printJSON(stdout, comparedJSON(summaries))
+	}
+	for i, s := range summaries {
+		if i > 0 {
+			fmt.Fprintln(stdout)
+		}
+		if err := printComparisons(stdout, s, compare(s)); err != nil {
+			return err
+		}
+	}
+	if len(summaries) == 1 {
+		return nil
+	}
+	fmt.Fprintf(stdout, "\nall %d experiments:", len(summaries))
+	return printPublished(stdout, summaries...)
+}
+
+// comparedJSON is the document of one folder, or of several.
+func comparedJSON(summaries []*result.Summary) any {
+	all := make([]comparisonsJSON, len(summaries))
+	for i, s := range summaries {
+		all[i] = comparisonsJSON{s.Experiment, compare(s), publishedOf(s), measurementOf(s)}
+	}
+	if len(all) == 1 {
+		return all[0]
+	}
+	return severalComparedJSON{all, publishedOf(summaries...)}
+}
+
+// severalComparedJSON is what compare --json prints of several folders.
+type severalComparedJSON struct {
+	Experiments []comparisonsJSON `json:"experiments"`
+	Published   *publishedJSON    `json:"published,omitempty"` // over all
 }
 
 // throughput is the metric that the throughput model predicts.
@@ -48,9 +109,10 @@ const throughput = "throughput_tok_s"
 
 // comparisonsJSON is what compare --json prints.
 type comparisonsJSON struct {
-	Experiment  string       `json:"experiment"`
-	Comparisons []comparison `json:"comparisons"`
-	Measurement *measurement `json:"measurement,omitempty"`
+	Experiment  string         `json:"experiment"`
+	Comparisons []comparison   `json:"comparisons"`
+	Published   *publishedJSON `json:"published,omitempty"`
+	Measurement *measurement   `json:"measurement,omitempty"`
 }
 
 // comparison is all that is known of one metric.
@@ -212,103 +274,6 @@ func (c *comparison) sumUp(s *result.Summary) {
 	}
 }
 
-// findArgmax finds the best thresholds of every group in which they are swept.
-func (c *comparison) findArgmax() {
-	var groups []string
-	members := map[string][]*compared{}
-	for i := range c.Rows {
-		r := &c.Rows[i]
-		if len(r.Thresholds) == 0 {
-			continue
-		}
-		if members[r.group] == nil {
-			groups = append(groups, r.group)
-		}
-		members[r.group] = append(members[r.group], r)
-	}
-	for _, group := range groups {
-		if len(members[group]) < 2 {
-			continue
-		}
-		a := argmaxOf(group, members[group])
-		c.Argmax = append(c.Argmax, a)
-		if a.Agree {
-			c.ArgmaxAgree++
-		}
-	}
-}
-
-func argmaxOf(group string, rows []*compared) argmax {
-	a := argmax{Group: group, Measured: map[string][]int{}, Agree: true}
-	a.Predicted = best(rows, func(r *compared) *float64 { return r.Predicted })
-	a.Simulated = best(rows, func(r *compared) *float64 { return r.Simulated })
-	sets := [][]int{a.Predicted, a.Simulated}
-	for _, r := range rows {
-		for _, m := range r.Measured {
-			if a.Measured[m.Name] != nil {
-				continue
-			}
-			set := best(rows, func(r *compared) *float64 {
-				at := slices.IndexFunc(r.Measured, func(other measured) bool { return other.Name == m.Name })
-				if at < 0 {
-					return nil
-				}
-				return &r.Measured[at].Value
-			})
-			a.Measured[m.Name] = set
-			sets = append(sets, set)
-		}
-	}
-	for _, set := range sets {
-		a.Agree = a.Agree && (set == nil || slices.Equal(set, a.Simulated))
-	}
-	if a.Measured[here] != nil {
-		a.PredictedAgrees, a.SimulatedAgrees = agrees(rows, a.Predicted), agrees(rows, a.Simulated)
-		a.Agree = a.PredictedAgrees != "no" && a.SimulatedAgrees != "no"
-	}
-	return a
-}
-
-// here names what the run itself measured.
-const here = "measured"
-
-// agrees says how good a set of thresholds, best by another account, was when it was measured: the best
-// ("yes"), within the interval of the best ("tie"), or less ("no").
-func agrees(rows []*compared, set []int) string {
-	var top, own *measured
-	for _, r := range rows {
-		m := &r.Measured[0]
-		if top == nil || m.Value > top.Value {
-			top = m
-		}
-		if set != nil && slices.Equal(r.Thresholds, set) {
-			own = m
-		}
-	}
-	switch {
-	case own == nil:
-		return ""
-	case own == top:
-		return "yes"
-	case top.Interval != nil && own.Value >= top.Value-*top.Interval:
-		return "tie"
-	default:
-		return "no"
-	}
-}
-
-// best is the thresholds of the row with the largest value, nil if none has one.
-func best(rows []*compared, value func(*compared) *float64) []int {
-	var set []int
-	most := math.Inf(-1)
-	for _, r := range rows {
-		if v := value(r); v != nil && *v > most {
-			most, set = *v, r.Thresholds
-		}
-	}
-	return set
-}
-
 // absolute returns the mean and the largest of the absolute values of those that are known, nil if none is.
 func absolute(values []*float64) (mean, most *float64) {
 	sum, largest, n := 0.0, 0.0, 0
@@ -348,6 +313,9 @@ func printComparisons(w io.Writer, s *result.Summary, comparisons []comparison) 
 		if err := c.printErrors(w); err != nil {
 			return err
 		}
+	}
+	if err := printPublished(w, s); err != nil {
+		return err
 	}
 	if m := measurementOf(s); m != nil {
 		m.print(w)
@@ -414,64 +382,4 @@ func (c *comparison) printErrors(w io.Writer) error {
 	}
 	fmt.Fprintf(w, "best thresholds agree in %d of %d cases%s:\n", c.ArgmaxAgree, len(c.Argmax), c.ties())
 	return c.argmaxTable().write(w)
-}
-
-// ties counts how often what was measured here agrees with each of the others, and how often by a tie.
-func (c *comparison) ties() string {
-	var predicted, simulated [2]int // yes, tie
-	note := func(counts *[2]int, agrees string) {
-		switch agrees {
-		case "yes":
-			counts[0]++
-		case "tie":
-			counts[1]++
-		}
-	}
-	for _, a := range c.Argmax {
-		if a.Measured[here] == nil {
-			return ""
-		}
-		note(&predicted, a.PredictedAgrees)
-		note(&simulated, a.SimulatedAgrees)
-	}
-	return fmt.Sprintf(" (the best measured is that predicted in %d and that simulated in %d; in %d and %d more"+
-		" it is within the measured 95 %% interval, a tie)", predicted[0], simulated[0], predicted[1],
-		simulated[1])
-}
-
-func (c *comparison) argmaxTable() *table {
-	t := &table{}
-	t.titles("", "predicted", "simulated")
-	for _, reference := range c.References {
-		t.head = append(t.head, reference.Name)
-	}
-	t.head = append(t.head, "agree")
-	for _, a := range c.Argmax {
-		cells := []string{a.Group, orDash(a.Predicted) + tie(a.PredictedAgrees),
-			orDash(a.Simulated) + tie(a.SimulatedAgrees)}
-		for _, reference := range c.References {
-			cells = append(cells, orDash(a.Measured[reference.Name]))
-		}
-		agree := "yes"
-		if !a.Agree {
-			agree = "NO"
-		}
-		t.rows = append(t.rows, append(cells, agree))
-	}
-	return t
-}
-
-// tie marks thresholds that are as good as the best as far as can be told.
-func tie(agrees string) string {
-	if agrees == "tie" {
-		return " (tie)"
-	}
-	return ""
-}
-
-func orDash(set []int) string {
-	if set == nil {
-		return "-"
-	}
-	return result.JoinInts(set)
 }

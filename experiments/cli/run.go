@@ -269,6 +269,9 @@ func (f *runFlags) tell(w io.Writer, report *run.Report) error {
 			return err
 		}
 	}
+	if err := printPublished(w, report.Summary); err != nil {
+		return err
+	}
 	fmt.Fprintf(w, "\nresults: %s\n", report.Dir)
 	for _, figure := range report.Figures {
 		fmt.Fprintf(w, "figure:  %s\n", figure)

@@ -74,22 +74,8 @@ func printSummary(w io.Writer, s *result.Summary) error {
 
 // printWarnings writes what a reader of the results should know, each thing once.
 func printWarnings(w io.Writer, s *result.Summary) {
-	var texts []string
-	points := map[string][]string{}
-	for i := range s.Rows {
-		for _, text := range s.Rows[i].Warnings {
-			if points[text] == nil {
-				texts = append(texts, text)
-			}
-			points[text] = append(points[text], s.Rows[i].Point)
-		}
-	}
-	for _, text := range texts {
-		where := points[text][0]
-		if n := len(points[text]); n > 1 {
-			where = fmt.Sprintf("%d of %d points", n, len(s.Rows))
-		}
-		fmt.Fprintf(w, "warning: %s: %s\n", where, text)
+	for _, warned := range s.Warned() {
+		fmt.Fprintf(w, "warning: %s: %s\n", warned.Where(len(s.Rows)), warned.Text)
 	}
 }
 

@@ -17,7 +17,7 @@ func Draw(dir string, s *Summary) ([]string, error) {
 	var files []string
 	for i := range s.Figures {
 		f := &s.Figures[i]
-		figure, err := s.figure(f)
+		figure, err := s.Plot(f)
 		if err != nil {
 			return files, fmt.Errorf("figure %s: %w", f.Name, err)
 		}
@@ -37,7 +37,8 @@ func Draw(dir string, s *Summary) ([]string, error) {
 	return files, nil
 }
 
-func (s *Summary) figure(f *Figure) (*plots.Figure, error) {
+// Plot draws a figure of the summary.
+func (s *Summary) Plot(f *Figure) (*plots.Figure, error) {
 	switch f.Kind {
 	case "threshold":
 		return s.threshold(f)
@@ -49,8 +50,10 @@ func (s *Summary) figure(f *Figure) (*plots.Figure, error) {
 		return s.pareto(f)
 	case "line":
 		return s.line(f)
+	case "bars":
+		return s.bars(f)
 	default:
-		return nil, fmt.Errorf("kind %q, want threshold, schedules, throughput-speed, pareto or line", f.Kind)
+		return nil, fmt.Errorf("kind %q, want threshold, schedules, throughput-speed, pareto, bars or line", f.Kind)
 	}
 }
 
@@ -130,12 +133,17 @@ func (s *Summary) concurrencies() []int {
 
 func (s *Summary) throughputSpeed(f *Figure) (*plots.Figure, error) {
 	data := plots.ThroughputSpeedData{Title: f.Title}
+	by := s.varied([]string{"variant", "policy"})
+	if len(by) == 0 {
+		by = []string{"policy"}
+	}
 	for i := range s.Rows {
 		r := &s.Rows[i]
-		at := slices.IndexFunc(data.Curves, func(c plots.SpeedCurve) bool { return c.Policy == r.Policy })
+		name := r.label(by)
+		at := slices.IndexFunc(data.Curves, func(c plots.SpeedCurve) bool { return c.Policy == name })
 		if at < 0 {
 			at = len(data.Curves)
-			data.Curves = append(data.Curves, plots.SpeedCurve{Policy: r.Policy})
+			data.Curves = append(data.Curves, plots.SpeedCurve{Policy: name})
 		}
 		c := &data.Curves[at]
 		speed, _ := s.Value(r, "user_speed_tok_s")
@@ -162,15 +170,23 @@ func (s *Summary) line(f *Figure) (*plots.Figure, error) {
 	for i := range s.Rows {
 		r := &s.Rows[i]
 		name := r.label(by)
+		several := len(by) > 0
 		y, half := s.Value(r, f.Y)
-		lines.add(name, false, r.Number(f.X), y, half)
+		lines.add(lineKey{name: name}, r.Number(f.X), y, half)
 		if f.Predicted {
 			y, _ := s.Value(r, "predicted_tok_s")
-			lines.add(name, true, r.Number(f.X), y, math.NaN())
+			lines.add(lineKey{name: name, predicted: true}, r.Number(f.X), y, math.NaN())
 		}
 		for k := range s.References {
-			if v, ok := s.References[k].At(r); ok && s.References[k].Metric == f.Y {
-				lines.add(s.References[k].Name, false, r.Number(f.X), v, math.NaN())
+			reference := &s.References[k]
+			v, ok := reference.At(r)
+			switch {
+			case !ok || reference.Metric != f.Y:
+			case several: // each line has values of its own
+				lines.add(lineKey{name: name, published: true}, r.Number(f.X), v, math.NaN())
+				data.Published = reference.Name
+			default:
+				lines.add(lineKey{name: reference.Name}, r.Number(f.X), v, math.NaN())
 			}
 		}
 	}
@@ -191,8 +207,8 @@ func (s *Summary) varied(axes []string) []string {
 func (r *Row) label(axes []string) string {
 	var parts []string
 	for _, axis := range axes {
-		if axis == "policy" {
-			parts = append(parts, r.Policy)
+		if axis == "policy" || axis == "variant" {
+			parts = append(parts, r.Text(axis))
 		} else {
 			parts = append(parts, axisSymbol(axis)+" = "+r.Text(axis))
 		}
@@ -210,16 +226,16 @@ type lines struct {
 }
 
 type lineKey struct {
-	name      string
-	predicted bool
+	name                 string
+	predicted, published bool
 }
 
 func newLines() lines { return lines{byKey: make(map[lineKey]*series)} }
 
-func (l *lines) add(name string, predicted bool, x, y, half float64) {
-	key := lineKey{name, predicted}
+func (l *lines) add(key lineKey, x, y, half float64) {
 	if l.byKey[key] == nil {
-		l.byKey[key] = &series{Series: plots.Series{Name: name, Predicted: predicted}}
+		l.byKey[key] = &series{Series: plots.Series{Name: key.name, Predicted: key.predicted,
+			Published: key.published}}
 		l.order = append(l.order, l.byKey[key])
 	}
 	l.byKey[key].add(x, y, half)
@@ -231,6 +247,49 @@ func (l *lines) plot() []plots.Series {
 		all = append(all, s.plot())
 	}
 	return all
+}
+
+// bars draws a group for every value of the axis X, and in it a bar for every combination of the axes By.
+func (s *Summary) bars(f *Figure) (*plots.Figure, error) {
+	data := plots.BarsData{Title: f.Title, X: f.XLabel, Y: plots.Axis{Label: f.YLabel, Log: f.LogY}}
+	if f.XLabel == "" && f.X != "variant" { // the names of systems say what they are
+		data.X = axisLabel(f.X)
+	}
+	if data.Y.Label == "" {
+		data.Y.Label = s.metricLabel(f.Y)
+	}
+	by := s.varied(f.By)
+	places := make(map[[2]string]*Row)
+	var names []string
+	for i := range s.Rows {
+		r := &s.Rows[i]
+		group, name := r.Text(f.X), r.label(by)
+		places[[2]string{group, name}] = r
+		if !slices.Contains(data.Groups, group) {
+			data.Groups = append(data.Groups, group)
+		}
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	for _, name := range names {
+		b := plots.BarSeries{Name: name}
+		for _, group := range data.Groups {
+			value, half, published := math.NaN(), math.NaN(), math.NaN()
+			if r := places[[2]string{group, name}]; r != nil {
+				value, half = s.Value(r, f.Y)
+				for k := range s.References {
+					if v, ok := s.References[k].At(r); ok && s.References[k].Metric == f.Y {
+						published, data.Published = v, s.References[k].Name
+					}
+				}
+			}
+			b.Values, b.Published = append(b.Values, value), append(b.Published, published)
+			b.Low, b.High = append(b.Low, value-half), append(b.High, value+half)
+		}
+		data.Series = append(data.Series, b)
+	}
+	return plots.Bars(data)
 }
 
 var axisLabels = map[string]string{

@@ -25,9 +25,16 @@ type Summary struct {
 	Metrics             []Metric    `json:"metrics"`
 	Figures             []Figure    `json:"figures"`
 	References          []Reference `json:"references"`
-	Rows                []Row       `json:"rows"`      // a row a point, over its replicates
-	SeedRows            []Row       `json:"seed_rows"` // a row a point and replicate
-	Timelines           []Timeline  `json:"timelines,omitempty"`
+
+	Calibrations []Calibration `json:"calibrations,omitempty"` // that models and costs come from
+	Checks       []Check       `json:"checks,omitempty"`
+	Noise        float64       `json:"noise,omitempty"` // variants closer than that share are tied
+	Caption      string        `json:"caption,omitempty"`
+	Discussion   string        `json:"discussion,omitempty"`
+
+	Rows      []Row      `json:"rows"`      // a row a point, over its replicates
+	SeedRows  []Row      `json:"seed_rows"` // a row a point and replicate
+	Timelines []Timeline `json:"timelines,omitempty"`
 }
 
 // Axis is a swept axis.
@@ -66,12 +73,12 @@ type Place struct {
 
 // Figure says what to draw of a summary. The fields that its kind does not use are zero.
 type Figure struct {
-	Kind      string   `json:"kind"` // threshold, schedules, throughput-speed, pareto or line
+	Kind      string   `json:"kind"` // threshold, schedules, throughput-speed, pareto, bars or line
 	Name      string   `json:"name"` // file name without extension
 	Title     string   `json:"title"`
 	TimeUnit  int64    `json:"time_unit_ns,omitempty"`
 	TimeLabel string   `json:"time_label,omitempty"`
-	X         string   `json:"x,omitempty"` // axis; of a pareto a metric
+	X         string   `json:"x,omitempty"` // axis: of bars that of the groups; of a pareto a metric
 	Y         string   `json:"y,omitempty"` // metric
 	By        []string `json:"by,omitempty"`
 	Predicted bool     `json:"predicted,omitempty"`
@@ -93,6 +100,37 @@ type Reference struct {
 type ReferencePoint struct {
 	At    map[string]string `json:"at"` // axis: text, as in Place
 	Value float64           `json:"value"`
+	Fit   bool              `json:"fit,omitempty"` // a constant was fitted to it: it checks nothing
+}
+
+// Check is a published ratio of a metric at two places, or the range that it is in.
+type Check struct {
+	Name   string              `json:"name"`
+	Source string              `json:"source,omitempty"`
+	Metric string              `json:"metric"`
+	Of     map[string]string   `json:"of"`   // axis: text, as in Place
+	Over   []map[string]string `json:"over"` // of several the largest counts
+	Low    float64             `json:"low"`
+	High   float64             `json:"high"` // equal to Low: a value
+	Fit    bool                `json:"fit,omitempty"`
+}
+
+// Calibration says where the numbers of a file of step times and costs come from, and where they hold.
+type Calibration struct {
+	File      string     `json:"file"` // as the spec names it
+	Device    string     `json:"device"`
+	Engine    string     `json:"engine"`
+	Date      string     `json:"date"` // a day, month or year
+	Source    string     `json:"source"`
+	Range     string     `json:"range"`
+	Constants []Constant `json:"constants,omitempty"` // fitted ones
+}
+
+// Constant is a value that was fitted.
+type Constant struct {
+	Key   string `json:"key"`
+	Value string `json:"value"` // as TOML
+	From  string `json:"from"`  // which measured values it was fitted to
 }
 
 // Timeline is what happened in the first replicate of a point, for the figure of schedules.
@@ -173,16 +211,31 @@ func JoinInts(values []int) string {
 
 // At is the value of the series at the place of a row; ok is false if it has none there.
 func (f *Reference) At(r *Row) (value float64, ok bool) {
-	for _, p := range f.Points {
-		matches := true
-		for axis, text := range p.At {
-			matches = matches && r.Text(axis) == text
-		}
-		if matches {
-			return p.Value, true
+	p := f.point(r)
+	if p == nil {
+		return 0, false
+	}
+	return p.Value, true
+}
+
+// point is the value of the series at the place of a row; nil if it has none there.
+func (f *Reference) point(r *Row) *ReferencePoint {
+	for i := range f.Points {
+		if r.at(f.Points[i].At) {
+			return &f.Points[i]
 		}
 	}
-	return 0, false
+	return nil
+}
+
+// at reports whether the row is at a place.
+func (r *Row) at(place map[string]string) bool {
+	for axis, text := range place {
+		if r.Text(axis) != text {
+			return false
+		}
+	}
+	return true
 }
 
 // check reports what does not fit together in a summary that was read.

@@ -78,7 +78,7 @@ func (c *rounds) read(models int) error {
 		return nil
 	}
 	path = filepath.Join(c.dir, calibrationFile)
-	if _, err := sameMachine(path, calibrate.Heading(c.spec.Hardware.System.File)); err != nil {
+	if _, err := sameMachine(path, calibrate.Here(c.spec.Hardware.System.File)); err != nil {
 		return err
 	}
 	path = calibrate.SamplesPath(path)
@@ -148,8 +148,8 @@ func (c *rounds) write(n int) error {
 	if err != nil {
 		return err
 	}
-	heading := calibrate.Heading(filepath.Base(c.spec.Hardware.System.File))
-	return calibrate.Write(filepath.Join(c.dir, calibrationFile), heading, fits, c.samples)
+	of := calibrate.Here(c.spec.Hardware.System.File)
+	return calibrate.Write(filepath.Join(c.dir, calibrationFile), of, fits, c.samples)
 }
 
 // calibrated is the spec with the step times of the first n rounds; the spec itself where they are given.
@@ -163,16 +163,15 @@ func (c *rounds) calibrated(n int) (*spec.Spec, error) {
 	return c.spec.Calibrated(filepath.Join(c.dir, calibrationFile))
 }
 
-// sameMachine reports whether a calibration is there. It is an error if it was not of this machine, which the
-// heading names.
-func sameMachine(path, heading string) (bool, error) {
+// sameMachine reports whether a calibration is there. It is an error if it was not of the machine of here.
+func sameMachine(path string, here calibrate.Origin) (bool, error) {
 	old, err := os.ReadFile(path)
 	if err != nil {
 		return false, nil
 	}
-	machine, _, _ := strings.Cut(strings.SplitAfter(heading, "\n")[1], " cores")
-	if !strings.Contains(string(old), machine) {
-		return false, fmt.Errorf("%s was not %s cores: want the machine that the run was begun on", path, machine)
+	if !strings.Contains(string(old), fmt.Sprintf("\ndevice = %q\n", here.Device)) {
+		return false, fmt.Errorf("%s was not measured on %s: want the machine that the run was begun on", path,
+			here.Device)
 	}
 	return true, nil
 }
@@ -181,9 +180,9 @@ func sameMachine(path, heading string) (bool, error) {
 // and they are there already, they stay.
 func (h *hardware) stepTimes(ctx context.Context, path, systemFile string, keep bool, say func(string),
 ) error {
-	heading := calibrate.Heading(filepath.Base(systemFile))
+	here := calibrate.Here(systemFile)
 	if keep {
-		if there, err := sameMachine(path, heading); there || err != nil {
+		if there, err := sameMachine(path, here); there || err != nil {
 			return err
 		}
 	}
@@ -199,7 +198,7 @@ func (h *hardware) stepTimes(ctx context.Context, path, systemFile string, keep 
 	if err != nil {
 		return err
 	}
-	return calibrate.Write(path, heading, fits, samples)
+	return calibrate.Write(path, here, fits, samples)
 }
 
 // calibration is a small grid: what occurs in a steady state of any point, and the first steps.

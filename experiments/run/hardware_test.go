@@ -34,7 +34,14 @@ algorithm = "me"
 `
 
 // steps are made up step times of these models.
-const steps = `[[models]]
+const steps = `[calibration]
+device = "made up"
+engine = "none"
+date = "2026"
+source = "a test"
+range = "everywhere"
+
+[[models]]
 name = "SLM"
 latency = { kind = "affine", base = "100us", per_fresh_ns = 1000, beside = 1.5 }
 [[models]]

@@ -12,6 +12,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"tokenrouter/core"
@@ -151,7 +152,7 @@ func (r *runner) attempt(ctx context.Context, j job) (done *part, err error) {
 	done = &part{
 		Spec: r.spec.Hash, Backend: r.backend, Point: p.Key, Replicate: j.replicate, Seed: seed,
 		Thresholds: set, Values: values(p, &s, &out.Result, &counts, predicted),
-		Warnings: warnings(p, &s, &out.Result, &counts, note),
+		Warnings: append(slices.Clone(p.Warnings), warnings(p, &s, &out.Result, &counts, note)...),
 	}
 	out.add(p, &s, done.Values)
 	if out.try != nil {

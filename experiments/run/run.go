@@ -423,6 +423,8 @@ func (r *runner) summary() *result.Summary {
 		Seed: r.spec.Seed, Replicates: r.spec.Replicates, CommonRandomNumbers: r.spec.CommonRandomNumbers,
 		Models: r.spec.ModelNames(), Percentiles: quantile.RuleName, Intervals: result.IntervalRule,
 		Backend: r.backend, Metrics: r.metrics, Figures: r.spec.Figures, References: r.spec.References,
+		Calibrations: r.spec.Calibrations, Checks: r.spec.Checks, Noise: r.spec.Noise,
+		Caption: r.spec.Caption, Discussion: r.spec.Discussion,
 	}
 	for _, a := range r.spec.Axes {
 		s.Axes = append(s.Axes, result.Axis{Name: a.Name, Column: result.AxisColumn(a.Name), Values: a.Values})

@@ -83,19 +83,22 @@ func (l *loader) systemFile(s *section, key string) *System {
 	return y
 }
 
-// takeModels takes the models of another file, and nothing else of it.
+// takeModels takes the models of a calibration file, and nothing else of it.
 func (l *loader) takeModels(s *section, path string) {
-	root, problems := readTree(path, l.read, nil)
-	if problems != nil {
-		l.problems = append(l.problems, problems...)
+	content, err := l.read(path)
+	if err != nil {
+		s.wrong("calibration", "want a file that can be read: %v", err)
 		return
 	}
-	models := root.value.(table)["models"]
-	if models == nil {
+	root := l.calibrationText(path, filepath.Base(path), string(content))
+	if root == nil {
+		return
+	}
+	if !isList(root, "models") {
 		s.wrong("calibration", "want a file with models: one that calibrate has written")
 		return
 	}
-	l.root = l.root.with([]string{"models"}, models)
+	l.root = l.root.with([]string{"models"}, root.value.(table)["models"])
 }
 
 // nameModels is an array of models that have nothing but a name yet.

@@ -27,7 +27,15 @@ output = 20
 	hardwarePair = `router = { algorithm = "me" }
 models = [{ name = "SLM", shape = "tiny" }, { name = "LLM", shape = "tiny,layers=8" }]
 `
-	hardwareSteps = `[[models]]
+	// provenance is what every calibration file says of itself.
+	provenance = `[calibration]
+device = "made up"
+engine = "none"
+date = "2026"
+source = "a test"
+range = "everywhere"
+`
+	hardwareSteps = provenance + `[[models]]
 name = "SLM"
 latency = { kind = "constant", step = "6.0ms", beside = 1.5 }
 [[models]]
@@ -42,7 +50,7 @@ func hardwareFiles(t *testing.T, text string) string {
 	dir := t.TempDir()
 	write(t, dir, "pair.toml", hardwarePair)
 	write(t, dir, "steps.toml", hardwareSteps)
-	write(t, dir, "nothing.toml", "name = \"nothing\"\n")
+	write(t, dir, "nothing.toml", provenance+"router.p = 0.3\n")
 	return write(t, dir, "t.toml", text)
 }
 
@@ -119,7 +127,7 @@ func TestHardwareProblems(t *testing.T) {
 		{"backend", "calibrate = true", `calibrate = true, backend = "cpus"`,
 			`:2: system.backend = "cpus", want one of "cpu", "cuda", "http", the nearest is "cpu"`},
 		{"a fault of the system", "pair.toml", "steps.toml",
-			`steps.toml:1: models[0].dir: missing, want dir, or shape`},
+			`steps.toml:7: models[0].dir: missing, want dir, or shape`},
 		{"node", `{ file = "pair.toml", calibrate = true }`, "{ file = \"pair.toml\" }\n" +
 			`models = [{ name = "SLM", latency = { kind = "constant", step = "1ms" }, host_step = "1us" },` +
 			` { name = "LLM", latency = { kind = "constant", step = "4ms" } }]`,

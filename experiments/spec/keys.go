@@ -17,9 +17,15 @@ type Key struct {
 var Keys = []Key{
 	{"extends", "file", "any spec",
 		"take all keys of another spec, then replace those given here; an empty array, as in" +
-			" reference = [], takes a key out"},
+			" reference = [], takes a key out, and a table, as in models.LLM.latency, changes the element of that" +
+			" name"},
 	{"name", "name", "any spec", "folder of the results: small letters, digits and hyphens"},
 	{"title", "string", "any spec", "title of results and figures; default: the name"},
+	{"caption", "string", "any spec",
+		"of a report: which numbers calibrated the models, and which are predictions"},
+	{"discussion", "string", "any spec", "of a report: what the models get wrong, and why"},
+	{"noise", "0 to 1", "any spec",
+		"what published values of one setting differ by, as a share: closer variants are tied; default 0"},
 	{"seed", "integer >= 0", "any spec", "governs all randomness; default 0"},
 	{"replicates", "integer >= 1", "any spec",
 		"independent worlds a point; default 1, the only number where nothing is random"},
@@ -41,6 +47,18 @@ var Keys = []Key{
 		"longest wait before a repeated try for the machine to be as fast; default 2s"},
 	{"system.probe.extra", "duration", "a spec that real models run",
 		"most that waits and repeated tries may take, at the end of a run and worst seeds first; default 5m"},
+
+	{"calibration", "file | files", "any spec",
+		"models and costs with where they come from, as calibrate writes them; the spec changes models by name"},
+	{"calibration.device", "string", "a calibration file", "what it was measured on"},
+	{"calibration.engine", "string", "a calibration file", "what ran the models"},
+	{"calibration.date", "date", "a calibration file", "a day, month or year, as 2026-10-02, 2026-10 or 2026"},
+	{"calibration.source", "string", "a calibration file", "the publication, or how it was measured"},
+	{"calibration.range", "string", "a calibration file", "where the numbers hold"},
+	{"calibration.constants[].key", "key", "a calibration file",
+		"a value of the file that was fitted, as models.LLM.latency.step"},
+	{"calibration.constants[].from", "string", "a calibration file",
+		"the measured values that it was fitted to"},
 
 	{"models[].name", "string", "any model", "as in results and thresholds"},
 	{"models[].node", "integer >= 0", "any model", "node that it is on; default 0, the front"},
@@ -234,6 +252,18 @@ var Keys = []Key{
 	{"scheduler.context_max", "integer >= 2", "any spec",
 		"most tokens of a request; default: as the workload needs"},
 
+	{"variant[].name", "string", "any variant", "value of the axis variant, the outermost"},
+	{"variant[].extends", "file", "any variant", "parts of a spec, which those of the variant are laid over"},
+	{"variant[].calibration", "file | files", "any variant", "as that of a spec, laid over what the spec has"},
+	{"variant[].models", "array | table", "any variant",
+		"all models, or changes by name, as in models.LLM.node = 1; a latency of another kind replaces the whole"},
+	{"variant[].devices", "array | table", "any variant", "as models; an empty array takes them out"},
+	{"variant[].links", "array", "any variant", "all links"},
+	{"variant[].router", "table", "any variant", "changes; another algorithm replaces the whole table"},
+	{"variant[].workload", "table", "any variant", "changes"},
+	{"variant[].policy", "table", "any variant", "changes; another kind replaces the whole table"},
+	{"variant[].scheduler", "table", "any variant", "changes"},
+
 	{"sweep.policy", "words", "any sweep", "axis over policy.kind"},
 	{"sweep.concurrency", "integers", "any sweep", "axis over workload.concurrency"},
 	{"sweep.rate", "numbers", "any sweep", "axis over workload.rate"},
@@ -266,27 +296,40 @@ var Keys = []Key{
 	{"output.trace", "boolean", "a spec with routing",
 		"write a trace a point, of the first replicate, with the steps beside it; default false"},
 
-	{"figure[].kind", "threshold | schedules | throughput-speed | pareto | line", "any figure", "which figure"},
+	{"figure[].kind", "threshold | schedules | throughput-speed | pareto | bars | line", "any figure",
+		"which figure"},
 	{"figure[].name", "name", "any figure", "file name; default: the kind"},
 	{"figure[].title", "string", "any figure", "default: the title of the spec"},
 	{"figure[].time_unit", "duration", `figure "schedules"`, `unit of the time axis; default "1ms"`},
 	{"figure[].time_label", "string", `figure "schedules"`, `default "time (ms)"`},
-	{"figure[].x", "axis or metric", `figure "line" or "pareto"`,
-		"line: swept axis of numbers; pareto: column of the summary, default throughput_tok_s"},
-	{"figure[].y", "metric", `figure "line"`, "column of the summary"},
-	{"figure[].by", "axes", `figure "line"`,
-		"a line for each combination of these; default: all other axes"},
+	{"figure[].x", "axis or metric", `figure "line", "bars" or "pareto"`,
+		"line: swept axis of numbers; bars: axis of the groups; pareto: column of the summary, default" +
+			" throughput_tok_s"},
+	{"figure[].y", "metric", `figure "line" or "bars"`, "column of the summary"},
+	{"figure[].by", "axes", `figure "line" or "bars"`,
+		"a line, or bar of a group, for each combination of these; default: all other axes"},
 	{"figure[].predicted", "boolean", `figure "line"`, "draw the prediction too; default false"},
-	{"figure[].x_label", "string", `figure "line" or "pareto"`, "default: the axis, or metric and unit"},
-	{"figure[].y_label", "string", `figure "line"`, "default: metric and unit"},
+	{"figure[].x_label", "string", `figure "line", "bars" or "pareto"`, "default: the axis, or metric and unit"},
+	{"figure[].y_label", "string", `figure "line" or "bars"`, "default: metric and unit"},
 	{"figure[].log_x", "boolean", `figure "line" or "pareto"`, "default false"},
-	{"figure[].log_y", "boolean", `figure "line"`, "default false"},
+	{"figure[].log_y", "boolean", `figure "line" or "bars"`, "default false"},
 
 	{"reference[].name", "string", "any reference", "as in legends, such as: measured, 2 x A100"},
 	{"reference[].source", "string", "any reference", "where the values come from"},
 	{"reference[].metric", "metric", "any reference", "column of the summary that they compare to"},
-	{"reference[].file", "file", "any reference", "CSV with the swept axes and the metric as columns"},
-	{"reference[].points", "tables", "a reference without file", "an axis a key, and value"},
+	{"reference[].file", "file", "any reference",
+		"CSV with the swept axes and the metric as columns, and use as in points"},
+	{"reference[].points", "tables", "a reference without file", "an axis a key, value and use"},
+	{"reference[].points[].use", "fit | check", "a point of a reference",
+		"fit: a constant was fitted to the value, so that it checks nothing; default check"},
+
+	{"check[].name", "string", "any check", "what the ratio says, such as: throughput from N = 1 to 16"},
+	{"check[].source", "string", "any check", "where the published value comes from"},
+	{"check[].metric", "metric", "any check", "column of the summary; default throughput_tok_s"},
+	{"check[].of", "place", "any check", "a table with a value for every swept axis"},
+	{"check[].over", "place | places", "any check", "what it is divided by; of several the largest"},
+	{"check[].published", "number | two numbers", "any check", "the ratio, or the range that it is in"},
+	{"check[].use", "fit | check", "any check", "as in reference[].points; default check"},
 }
 
 // Manual writes Keys and SystemKeys as a page of Markdown.
@@ -297,7 +340,8 @@ func Manual() []byte {
 		" stands for an\n" +
 		"element of an array. An axis of `[sweep]` has an array of values; points are all their" +
 		" combinations, the\n" +
-		"first axis of the list below outermost. A length is an integer, or a table with a law.\n\n")
+		"first axis of the list below outermost. A length is an integer, or a table with a law. A `[[variant]]`" +
+		" is a\nsystem of several that a spec compares: the rest of the spec with some parts changed.\n\n")
 	keyTable(&b, Keys)
 	b.WriteString("\n# Keys of a system\n\n" +
 		"A system of real models, for `tokenrouter generate` and what else runs them, is a TOML file too.\n\n")

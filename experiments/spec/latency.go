@@ -9,6 +9,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"tokenrouter/sim/latency"
@@ -134,7 +135,7 @@ func (l *loader) latencyTable(s *section) (latency.Model, error) {
 		if !ok {
 			return nil, nil
 		}
-		return latency.NewTableOf(points, s.outside())
+		return l.rising(s)(latency.NewTableOf(points, s.outside()))
 	}
 	grid := latency.Grid{Rows: s.axis("rows", 1)}
 	if !s.has("rows") {
@@ -157,7 +158,22 @@ func (l *loader) latencyTable(s *section) (latency.Model, error) {
 	if s.has("steps") && len(grid.Ns) > 0 && len(grid.Ns) != want {
 		s.wrong("steps", "want %d durations, one for every combination of the axes, not %d", want, len(grid.Ns))
 	}
-	return latency.NewTable(grid, s.outside())
+	return l.rising(s)(latency.NewTable(grid, s.outside()))
+}
+
+// rising warns of a table whose times fall.
+func (l *loader) rising(s *section) func(*latency.Table, error) (latency.Model, error) {
+	return func(table *latency.Table, err error) (latency.Model, error) {
+		if err != nil {
+			return nil, err
+		}
+		const off = 0.1 // what a measurement may be off
+		if where := table.Falls(off); where != "" {
+			l.warnings = append(l.warnings, fmt.Sprintf("%s takes less time for more work (%s): measured anew, or"+
+				" sorted wrongly?", s.path, where))
+		}
+		return table, nil
+	}
 }
 
 // axis reads rising integers.
@@ -180,12 +196,14 @@ func (l *loader) samples(s *section) ([]latency.Point, bool) {
 		return nil, false
 	}
 	known := []string{"rows", "fresh_tokens", "context_tokens", "step_ms"}
-	column := make(map[string]int)
-	for i, name := range records[0] {
-		if !slices.Contains(known, name) {
+	column, ok := l.columns(path, records[0])
+	if !ok {
+		return nil, false
+	}
+	for _, name := range records[0] {
+		if !slices.Contains(known, strings.TrimSpace(name)) {
 			l.addLine(path, 1, name, "unknown column, known: "+quoteAll(known))
 		}
-		column[name] = i
 	}
 	for _, name := range []string{"rows", "step_ms"} {
 		if _, ok := column[name]; !ok {

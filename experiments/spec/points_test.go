@@ -157,7 +157,7 @@ func TestReferenceProblems(t *testing.T) {
 	tests := []struct{ name, csv, want string }{
 		{"column missing", "concurrency,throughput_tok_s\n2,1\n", ":1: thresholds: missing column"},
 		{"column unknown", "concurrency,thresholds,throughput_tok_s,x\n2,\"1,1\",1,1\n",
-			":1: x: unknown column, want swept axes and throughput_tok_s"},
+			":1: x: unknown column, want swept axes, throughput_tok_s and use"},
 		{"no number", "concurrency,thresholds,throughput_tok_s\n2,\"1,1\",1.0\n3,\"1,2\",fast\n",
 			":3: throughput_tok_s: \"fast\", want a finite number"},
 		{"no such point", "concurrency,thresholds,throughput_tok_s\n5,\"1,1\",1.0\n",

@@ -30,6 +30,13 @@ type Spec struct {
 	Figures    []result.Figure
 	References []result.Reference
 
+	Calibrations []result.Calibration // that models and costs come from
+	Checks       []result.Check
+	Noise        float64 // what published values of one setting differ by; variants closer than that are tied
+	Caption      string  // which numbers calibrated the models, and which are predictions
+	Discussion   string  // what is wrong, and why
+
+	Variants bool      // the outermost axis is VariantAxis
 	Hardware *Hardware // nil: the points are simulated only
 	Answered bool      // the points are systems that answer problems (Point.Task)
 
@@ -81,7 +88,7 @@ type Model struct {
 	ByRows                             []int64
 	FreshMean, ContextMean, ReturnMean float64
 
-	unknown   string // why ByRows is nil
+	unknown   string   // why ByRows is nil
 	devices   []string // that share its weights and KV evenly
 	footprint core.Footprint
 }
@@ -116,6 +123,9 @@ type Point struct {
 	ContextNeed int
 
 	Workload Workload
+
+	// Warnings are what a reader of the results must know of the point's models.
+	Warnings []string
 
 	// Task is what is asked, and System who answers, with the router of the point; nil where requests have
 	// lengths only. Then verdicts come from real signals, there is no Algorithm, and Routing and Commit are
@@ -221,7 +231,7 @@ func load(path string, read func(string) ([]byte, error), times calibrated) (*Sp
 	if problems := l.problems.sorted(); len(problems) > 0 {
 		return nil, problems
 	}
-	l.resolve(root)
+	l.resolve()
 	l.spec.reload = func(file string) (*Spec, error) { return load(path, read, calibrated{file: file}) }
 	l.spec.reloadSystems = func(files map[string]string) (*Spec, error) {
 		return load(path, read, calibrated{systems: files})
@@ -234,10 +244,13 @@ type loader struct {
 	reader
 	spec   *Spec
 	root   *node
+	whole  *node // as resolved: root before files of step times are taken in
 	read   func(string) ([]byte, error)
 	traces map[string]traceFacts
 	files  map[string]string // name as given: SHA-256
 	sweep  sweep
+
+	warnings []string // of the point that is read
 
 	recordings map[string]recordedFacts
 
@@ -258,6 +271,9 @@ func newLoader(path string, root *node, read func(string) ([]byte, error)) *load
 const pointsMax = 20000
 
 func (l *loader) build() {
+	l.fragments()
+	l.whole = l.root
+	l.root = l.calibrated(l.root, false)
 	top := l.section(l.root, "")
 	l.head(top)
 	if l.spec.Answered = top.has("routing"); l.spec.Answered {
@@ -265,25 +281,22 @@ func (l *loader) build() {
 	} else {
 		l.hardware(top, l.calibration)
 	}
+	l.spec.Variants = top.has("variant") && !isEmpty(top.keys["variant"])
 	l.sweep = l.readSweep(top.sub("sweep"))
-	combinations := l.sweep.combinations(l)
+	combinations := l.sweep.combinations(l, l.readVariants(top))
 	if len(combinations) > pointsMax {
 		l.add(l.root.value.(table)["sweep"], "sweep",
 			fmt.Sprintf("want at most %d points, not %d", pointsMax, len(combinations)))
 		return
 	}
-	l.spec.Axes = l.sweep.axes(combinations)
+	l.spec.Axes = l.sweep.axes(combinations, l.spec.Variants)
 	if l.spec.Answered {
 		l.routedPoints(combinations)
 		l.spec.Axes = append(l.routingAxes(), l.spec.Axes...)
 		combinations = nil
 	}
 	for i, c := range combinations {
-		root := l.root
-		for _, set := range c.sets {
-			root = root.with(set.path, set.value)
-		}
-		p := l.point(l.section(root, ""), nil)
+		p := l.point(l.section(c.root, ""), nil)
 		p.Index, p.Values, p.Key = i, c.values, keyOf(c.values)
 		l.spec.Points = append(l.spec.Points, p)
 	}
@@ -291,7 +304,7 @@ func (l *loader) build() {
 	l.checkHonoured()
 	l.views(top)
 	for _, key := range []string{"models", "devices", "links", "router", "routing", "workload", "policy",
-		"scheduler"} {
+		"scheduler", "calibration"} {
 		top.get(key)
 	}
 	top.done()
@@ -325,6 +338,7 @@ func (l *loader) head(s *section) {
 // point reads the system and workload of one combination; of, if not nil, is the system that answers.
 func (l *loader) point(s *section, of *routing) Point {
 	p := Point{}
+	l.warnings = nil
 	l.models(s, &p)
 	l.links(s, &p)
 	if of != nil {
@@ -349,6 +363,7 @@ func (l *loader) point(s *section, of *routing) Point {
 		l.policy(q, &p)
 	}
 	l.pages(s, &p)
+	p.Warnings = l.warnings
 	return p
 }
 
@@ -374,8 +389,8 @@ func (l *loader) scheduler(s *section, p *Point) {
 }
 
 // resolve fills in Resolved and Hash, from the spec as it was read.
-func (l *loader) resolve(root *node) {
-	text := writeDocument(root.value.(table))
+func (l *loader) resolve() {
+	text := writeDocument(l.whole.value.(table))
 	for _, name := range sortedKeys(l.files) {
 		text = append(text, fmt.Sprintf("# file %s sha256 %s\n", name, l.files[name])...)
 	}
@@ -385,14 +400,19 @@ func (l *loader) resolve(root *node) {
 
 // file reads a file that a key names, relative to the spec that has the key.
 func (l *loader) file(s *section, key string) (path string, content []byte) {
-	name := s.text(key, "")
-	if name == "" {
+	if s.text(key, "") == "" {
 		return "", nil
 	}
-	path = beside(s.keys[key].file, name)
+	return l.fileAt(s.keys[key], s.name(key))
+}
+
+// fileAt reads the file that a node names: a string that is not empty.
+func (l *loader) fileAt(n *node, key string) (path string, content []byte) {
+	name := n.value.(string)
+	path = beside(n.file, name)
 	content, err := l.read(path)
 	if err != nil {
-		s.wrong(key, "want a file that can be read: %v", err)
+		l.add(n, key, fmt.Sprintf("want a file that can be read: %v", err))
 		return "", nil
 	}
 	sum := sha256.Sum256(content)

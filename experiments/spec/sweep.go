@@ -39,10 +39,10 @@ type setting struct {
 	value *node
 }
 
-// combination is one point of a sweep: what it sets, and how it is called.
+// combination is one point of a sweep: how it is called, and its document.
 type combination struct {
 	values []Value
-	sets   []setting
+	root   *node
 }
 
 func (l *loader) readSweep(s *section) sweep {
@@ -59,9 +59,16 @@ func (l *loader) readSweep(s *section) sweep {
 	return out
 }
 
-// combinations crosses the axes.
-func (s sweep) combinations(l *loader) []combination {
-	all := []combination{{}}
+// combinations crosses the axes, variants outermost.
+func (s sweep) combinations(l *loader, variants []variant) []combination {
+	var all []combination
+	for _, v := range variants {
+		c := combination{root: v.root}
+		if l.spec.Variants {
+			c.values = []Value{{Axis: VariantAxis, Text: v.name}}
+		}
+		all = append(all, c)
+	}
 	for _, axis := range AxisNames {
 		n := s.given[axis]
 		if n == nil {
@@ -77,9 +84,11 @@ func (s sweep) combinations(l *loader) []combination {
 					l.add(e, element("sweep."+axis, i), "want no value twice")
 				}
 				seen[v.Text] = true
-				wider = append(wider, combination{
-					append(slices.Clone(c.values), v), append(slices.Clone(c.sets), s.settings(l, axis, e)...),
-				})
+				root := c.root
+				for _, set := range s.settings(l, axis, e, c.root) {
+					root = root.with(set.path, set.value)
+				}
+				wider = append(wider, combination{append(slices.Clone(c.values), v), root})
 			}
 			if len(wider) > pointsMax {
 				return wider
@@ -107,7 +116,7 @@ func (s sweep) elements(l *loader, axis string, n *node, c combination) list {
 		return l.listAt(n, "sweep."+axis)
 	}
 	hold, ok := parsePattern(pattern)
-	concurrency, known := s.concurrency(l, c)
+	concurrency, known := s.concurrency(c)
 	if !ok || !known {
 		if !ok {
 			l.add(n, "sweep."+axis, `want an array of sets, or a pattern such as "1,_", a threshold or _ a model`)
@@ -131,13 +140,13 @@ func (s sweep) elements(l *loader, axis string, n *node, c combination) list {
 }
 
 // concurrency is that of a combination.
-func (s sweep) concurrency(l *loader, c combination) (int, bool) {
+func (s sweep) concurrency(c combination) (int, bool) {
 	for _, v := range c.values {
 		if v.Axis == "concurrency" {
 			return int(v.Number), v.IsNumber && v.Number >= 1 && v.Number <= 1024
 		}
 	}
-	if w, ok := l.root.value.(table)["workload"]; ok {
+	if w, ok := c.root.value.(table)["workload"]; ok {
 		if t, ok := w.value.(table); ok && t["concurrency"] != nil {
 			n, ok := t["concurrency"].value.(int64)
 			return int(n), ok && n >= 1 && n <= 1024
@@ -163,14 +172,14 @@ func parsePattern(text string) (hold []int, ok bool) {
 	return hold, true
 }
 
-// settings says which keys an element of an axis sets.
-func (s sweep) settings(l *loader, axis string, e *node) []setting {
+// settings says which keys of a document an element of an axis sets.
+func (s sweep) settings(l *loader, axis string, e, root *node) []setting {
 	path := axisPaths[axis]
 	if path[0] != "models" {
 		return []setting{{path, e}}
 	}
 	models := 0
-	if n := l.root.value.(table)["models"]; n != nil {
+	if n := root.value.(table)["models"]; n != nil {
 		given, _ := n.value.(list)
 		models = len(given)
 	}
@@ -221,10 +230,10 @@ func valueOf(axis string, e *node) Value {
 }
 
 // axes lists the values that the combinations have on each axis.
-func (s sweep) axes(all []combination) []Axis {
+func (s sweep) axes(all []combination, variants bool) []Axis {
 	var axes []Axis
-	for _, name := range AxisNames {
-		if !s.over(name) {
+	for _, name := range append([]string{VariantAxis}, AxisNames...) {
+		if !s.over(name) && !(variants && name == VariantAxis) {
 			continue
 		}
 		axis := Axis{Name: name}

@@ -2,6 +2,7 @@ package spec
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 
 	"tokenrouter/experiments/task"
@@ -236,11 +237,7 @@ func (l *loader) skipsDelayed(c combination) bool {
 
 // routedPoint reads the point of a system at a value under a combination of the sweep.
 func (l *loader) routedPoint(r *routing, v routingValue, c combination, place []Value) {
-	root := l.root
-	for _, set := range c.sets {
-		root = root.with(set.path, set.value)
-	}
-	root = root.with([]string{"models"}, l.routedModels(r))
+	root := c.root.with([]string{"models"}, l.routedModels(r))
 	p := l.point(l.section(root, ""), r)
 	y := *r.system
 	y.Router = v.router
@@ -279,9 +276,13 @@ func (l *loader) routedModels(r *routing) *node {
 	if path == "" {
 		return nameModels(r.at.at, r.system.Used())
 	}
-	root, problems := readTree(path, l.read, nil)
-	if problems != nil {
-		l.problems = append(l.problems, problems...)
+	content, err := l.read(path)
+	if err != nil {
+		r.at.wrong("system", "want step times that can be read: %v", err)
+		return nameModels(r.at.at, r.system.Used())
+	}
+	root := l.calibrationText(path, filepath.Base(path), string(content))
+	if root == nil || !isList(root, "models") {
 		return nameModels(r.at.at, r.system.Used())
 	}
 	return root.value.(table)["models"]
@@ -306,8 +307,8 @@ func (s *Spec) CalibratedSystems(files map[string]string) (*Spec, error) {
 	return s.reloadSystems(files)
 }
 
-// ModelNames are the models of all points, smaller ones first: as their systems have them, and in order of
-// appearance where those say nothing.
+// ModelNames are the models of all points, smaller ones first: as the points or their systems have them, and
+// in order of appearance where those say nothing.
 func (s *Spec) ModelNames() []string {
 	var left, out []string
 	before := make(map[[2]string]bool) // the first is smaller than the second
@@ -317,11 +318,16 @@ func (s *Spec) ModelNames() []string {
 				left = append(left, name)
 			}
 		}
+		order := s.Points[i].names()
 		if y := s.Points[i].System; y != nil {
-			for j := range y.Models {
-				for k := range j {
-					before[[2]string{y.Models[k].Name, y.Models[j].Name}] = true
-				}
+			order = nil
+			for _, m := range y.Models {
+				order = append(order, m.Name)
+			}
+		}
+		for j := range order {
+			for k := range j {
+				before[[2]string{order[k], order[j]}] = true
 			}
 		}
 	}

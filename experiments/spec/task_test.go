@@ -125,7 +125,7 @@ func TestTaskCalibrated(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := write(t, t.TempDir(), "pair.toml", `[[models]]
+	path := write(t, t.TempDir(), "pair.toml", provenance+`[[models]]
 name = "small"
 latency = { kind = "constant", step = "1ms" }
 [[models]]

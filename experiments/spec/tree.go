@@ -113,8 +113,8 @@ func grow(value any, file string, path []string, index lineIndex, line int) *nod
 	return n
 }
 
-// readTree reads a document and what it extends: the keys of the file itself replace those of the other;
-// tables are merged key by key, arrays are replaced as a whole, and an empty array takes the key out.
+// readTree reads a document and what it extends: the keys of the file itself are laid over those of the other
+// (merger).
 func readTree(path string, read func(string) ([]byte, error), above []string) (*node, Problems) {
 	raw, err := read(path)
 	if err != nil {
@@ -151,7 +151,12 @@ func readTree(path string, read func(string) ([]byte, error), above []string) (*
 		}
 		return nil, problems
 	}
-	return merge(base, root), nil
+	var m merger
+	merged := m.merge(base, root, "")
+	if len(m.problems) > 0 {
+		return nil, m.problems.sorted()
+	}
+	return merged, nil
 }
 
 // beside is the path of a file that a spec names: relative to the spec's folder, or absolute.
@@ -164,27 +169,6 @@ func beside(specPath, name string) string {
 
 func (n *node) problem(key, text string) Problem {
 	return Problem{File: n.file, Line: n.line, Key: key, Value: n.text(), Text: text}
-}
-
-func merge(base, over *node) *node {
-	below, ok := base.value.(table)
-	above, too := over.value.(table)
-	if !ok || !too {
-		return over
-	}
-	both := maps.Clone(below)
-	for key, n := range above {
-		old, ok := both[key]
-		switch {
-		case ok && isEmpty(n):
-			delete(both, key)
-		case ok:
-			both[key] = merge(old, n)
-		default:
-			both[key] = n
-		}
-	}
-	return &node{value: both, file: over.file, line: over.line}
 }
 
 // with returns a copy of the tree in which the path has another value; tables that are missing on the way

@@ -19,6 +19,7 @@ func (l *loader) views(s *section) {
 	for _, r := range s.subs("reference") {
 		l.reference(r)
 	}
+	l.report(s)
 }
 
 func (l *loader) swept(axis string) bool {
@@ -35,7 +36,8 @@ func (l *loader) need(s *section, axes ...string) {
 }
 
 func (l *loader) figure(s *section, i int) {
-	f := result.Figure{Kind: s.word("kind", "", "threshold", "schedules", "throughput-speed", "pareto", "line")}
+	f := result.Figure{Kind: s.word("kind", "", "threshold", "schedules", "throughput-speed", "pareto", "bars",
+		"line")}
 	f.Name = s.text("name", f.Kind)
 	if strings.Trim(f.Name, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" {
 		s.wrong("name", "want small letters, digits and hyphens only")
@@ -63,9 +65,11 @@ func (l *loader) figure(s *section, i int) {
 		}
 	case "throughput-speed":
 		l.need(s, "concurrency")
-		l.onlyAxes(s, "concurrency", "policy")
+		l.onlyAxes(s, "concurrency", "policy", VariantAxis)
 	case "pareto":
 		l.pareto(s, &f)
+	case "bars":
+		l.bars(s, &f)
 	case "line":
 		l.line(s, &f)
 	default:
@@ -82,6 +86,8 @@ func (l *loader) onlyAxes(s *section, axes ...string) {
 		case slices.Contains(axes, a.Name) || slices.Contains(RoutingAxes, a.Name) && len(a.Values) < 2:
 		case slices.Contains(RoutingAxes, a.Name):
 			s.wrong("kind", "want one routing at one place for this figure, not %d", len(a.Values))
+		case a.Name == VariantAxis:
+			s.wrong("kind", "want no [[variant]] for this figure: take \"bars\" or \"line\"")
 		default:
 			s.wrong("kind", "want no axis sweep.%s for this figure: take the figure \"line\"", a.Name)
 		}
@@ -117,30 +123,8 @@ func (l *loader) pareto(s *section, f *result.Figure) {
 }
 
 func (l *loader) line(s *section, f *result.Figure) {
-	var axes []string
-	for _, a := range l.spec.Axes {
-		axes = append(axes, a.Name)
-	}
-	if len(axes) == 0 {
-		s.wrong("kind", "want an axis of numbers in [sweep] for this figure")
-		s.giveUp()
+	if !l.axesAndMetric(s, f, "an axis of numbers in [sweep]") {
 		return
-	}
-	metrics := l.metricNames()
-	f.X = s.word("x", "", axes...)
-	f.Y = s.word("y", "", metrics...)
-	f.By = s.texts("by")
-	for _, axis := range f.By {
-		if !slices.Contains(axes, axis) || axis == f.X {
-			s.wrong("by", "want swept axes other than x, not %q", axis)
-		}
-	}
-	for _, axis := range axes {
-		if !s.has("by") && axis != f.X {
-			f.By = append(f.By, axis)
-		} else if axis != f.X && !slices.Contains(f.By, axis) {
-			s.wrong("by", "want all other axes, %q too: points would fall on each other", axis)
-		}
 	}
 	for _, p := range l.spec.Points {
 		for _, v := range p.Values {
@@ -154,8 +138,42 @@ func (l *loader) line(s *section, f *result.Figure) {
 	if f.Predicted && f.Y != "throughput_tok_s" {
 		s.wrong("predicted", `want y = "throughput_tok_s" with it`)
 	}
-	f.XLabel, f.YLabel = s.text("x_label", ""), s.text("y_label", "")
-	f.LogX, f.LogY = s.boolean("log_x", false), s.boolean("log_y", false)
+	f.LogX = s.boolean("log_x", false)
+}
+
+// bars reads the figure of groups of bars.
+func (l *loader) bars(s *section, f *result.Figure) {
+	l.axesAndMetric(s, f, "an axis in [sweep] or a [[variant]]")
+}
+
+// axesAndMetric reads what lies along a figure, what tells its lines or bars apart, and its metric; ok is
+// false if there is no axis.
+func (l *loader) axesAndMetric(s *section, f *result.Figure, want string) (ok bool) {
+	var axes []string
+	for _, a := range l.spec.Axes {
+		axes = append(axes, a.Name)
+	}
+	if len(axes) == 0 {
+		s.wrong("kind", "want %s for this figure", want)
+		s.giveUp()
+		return false
+	}
+	f.X, f.Y = s.word("x", "", axes...), s.word("y", "", l.metricNames()...)
+	f.By = s.texts("by")
+	for _, axis := range f.By {
+		if !slices.Contains(axes, axis) || axis == f.X {
+			s.wrong("by", "want swept axes other than x, not %q", axis)
+		}
+	}
+	for _, axis := range axes {
+		if !s.has("by") && axis != f.X {
+			f.By = append(f.By, axis)
+		} else if axis != f.X && !slices.Contains(f.By, axis) {
+			s.wrong("by", "want all other axes, %q too: points would fall on each other", axis)
+		}
+	}
+	f.XLabel, f.YLabel, f.LogY = s.text("x_label", ""), s.text("y_label", ""), s.boolean("log_y", false)
+	return true
 }
 
 // metricNames are the columns that a summary will have.
@@ -193,30 +211,38 @@ func (l *loader) reference(s *section) {
 
 // referencePoint reads an axis a key, and value.
 func (l *loader) referencePoint(s *section, r *result.Reference) {
-	p := result.ReferencePoint{At: make(map[string]string)}
-	for _, axis := range l.spec.Axes {
-		n := s.keys[axis.Name]
-		s.known[axis.Name] = true
-		if n == nil {
-			s.missing(axis.Name, "want a value for every swept axis")
-			continue
-		}
-		p.At[axis.Name] = valueOf(axis.Name, n).Text
-		l.onAxis(n.file, n.line, s.name(axis.Name), axis, p.At[axis.Name])
-	}
+	p := result.ReferencePoint{At: l.place(s)}
 	s.known["value"] = true
 	if n := s.keys["value"]; n == nil {
 		s.missing("value", "want a number")
 	} else {
 		p.Value, _ = l.numberAt(n, s.name("value"), -math.MaxFloat64, math.MaxFloat64)
 	}
+	p.Fit = s.use()
 	for _, key := range s.keys.keys() {
 		if !s.known[key] {
-			l.add(s.keys[key], s.name(key), "unknown key, want a swept axis or value")
+			l.add(s.keys[key], s.name(key), "unknown key, want a swept axis, value or use")
 		}
+	}
+	l.addPoint(r, p, s.at.file, s.at.line, s.path)
+}
+
+// addPoint adds a value to a reference, unless there is one at its place.
+func (l *loader) addPoint(r *result.Reference, p result.ReferencePoint, file string, line int, key string) {
+	if slices.ContainsFunc(r.Points, func(o result.ReferencePoint) bool { return maps.Equal(o.At, p.At) }) {
+		l.problems = append(l.problems, Problem{File: file, Line: line, Key: key,
+			Value: strconv.FormatFloat(p.Value, 'g', -1, 64), Text: "want one value at a place, this is the second"})
+		return
 	}
 	r.Points = append(r.Points, p)
 }
+
+// use reads whether a published value was used to fit a constant, and therefore checks nothing.
+func (s *section) use() (fit bool) { return s.word(useKey, "check", uses...) == "fit" }
+
+const useKey = "use"
+
+var uses = []string{"fit", "check"}
 
 // onAxis reports a reference at a place where the sweep has no point.
 func (l *loader) onAxis(file string, line int, key string, axis Axis, text string) {
@@ -226,7 +252,22 @@ func (l *loader) onAxis(file string, line int, key string, axis Axis, text strin
 	}
 }
 
-// referenceFile reads a CSV with the swept axes and the metric as columns.
+// columns are the places of the columns of a CSV by name; none may be there twice.
+func (l *loader) columns(path string, header []string) (places map[string]int, ok bool) {
+	places = make(map[string]int)
+	for i, name := range header {
+		name = strings.TrimSpace(name)
+		if _, twice := places[name]; twice {
+			l.addLine(path, 1, name, fmt.Sprintf("want the column once, not as number %d and %d", places[name]+1,
+				i+1))
+			return nil, false
+		}
+		places[name] = i
+	}
+	return places, true
+}
+
+// referenceFile reads a CSV with the swept axes and the metric as columns, and use where not all are checks.
 func (l *loader) referenceFile(s *section, r *result.Reference) {
 	path, content := l.file(s, "file")
 	if path == "" {
@@ -236,9 +277,9 @@ func (l *loader) referenceFile(s *section, r *result.Reference) {
 	if !ok {
 		return
 	}
-	columns := make(map[string]int)
-	for i, name := range records[0] {
-		columns[strings.TrimSpace(name)] = i
+	columns, ok := l.columns(path, records[0])
+	if !ok {
+		return
 	}
 	want := make(map[string]bool)
 	for _, axis := range l.spec.Axes {
@@ -252,15 +293,18 @@ func (l *loader) referenceFile(s *section, r *result.Reference) {
 		}
 	}
 	for _, name := range records[0] {
-		if !want[strings.TrimSpace(name)] {
-			l.addLine(path, 1, name, "unknown column, want swept axes and "+r.Metric)
+		if name = strings.TrimSpace(name); !want[name] && name != useKey {
+			l.addLine(path, 1, name, "unknown column, want swept axes, "+r.Metric+" and use")
 		}
 	}
 	for i, record := range records[1:] {
 		line := lines[i+1]
 		p := result.ReferencePoint{At: make(map[string]string)}
 		for _, axis := range l.spec.Axes {
-			text := strings.ReplaceAll(record[columns[result.AxisColumn(axis.Name)]], " ", "")
+			text := strings.TrimSpace(record[columns[result.AxisColumn(axis.Name)]])
+			if axis.Name != VariantAxis { // sets of thresholds, such as 1, 3
+				text = strings.ReplaceAll(text, " ", "")
+			}
 			p.At[axis.Name] = text
 			l.onAxis(path, line, result.AxisColumn(axis.Name), axis, text)
 		}
@@ -270,6 +314,12 @@ func (l *loader) referenceFile(s *section, r *result.Reference) {
 			continue
 		}
 		p.Value = v
-		r.Points = append(r.Points, p)
+		if at, given := columns[useKey]; given {
+			text := strings.TrimSpace(record[at])
+			if p.Fit = text == "fit"; !slices.Contains(uses, text) {
+				l.addLine(path, line, useKey, fmt.Sprintf("%q, want one of %s", text, quoteAll(uses)))
+			}
+		}
+		l.addPoint(r, p, path, line, r.Metric)
 	}
 }
