@@ -81,9 +81,9 @@ small and large models: `experiments/train` of the TokenRouter project has the s
   feed-forward {shape.intermediate}, vocabulary {shape.vocab} of which {data.tokenizer().get_vocab_size()} are used.
 - Data: problems that the project's generator makes (training split; the file of data.py with fingerprint
   {state['data']}), as many as steps take; no test problem is among them. Only answers were learnt.
-- Training: {place['step']} of {s['steps']} steps, {place['tokens'] / 1e6:.1f} million tokens with padding, AdamW,
-  learning rate {s['rate']:g} with warm-up of {s['warmup']} steps and a cosine, weight decay 0.1, seed {s['seed']}, bf16
-  passes with float32 master weights, {place['seconds'] / 3600:.1f} hours on a processor.
+- Training: {place['step']} of {s['steps']} steps, {place['tokens'] / 1e6:.1f} million tokens with padding, Muon and AdamW,
+  learning rate {s['rate']:g} after a warm-up of {s['warmup']} steps, brought down to nothing over the last quarter, weight
+  decay 0.1, seed {s['seed']}, bf16 passes with float32 master weights, {place['seconds'] / 3600:.1f} hours on a processor.
 - model.safetensors: SHA-256 `{digest}`.
 
 ## Greedy accuracy on the {rows[0]['problems'] if rows else 0} test problems of a task

@@ -5,9 +5,10 @@
 RUNS/MODEL has checkpoint.pt and log.jsonl. The end of --minutes, an interrupt or SIGTERM stop it after the step that
 is under way, with a checkpoint; the same command goes on from there, with the same numbers as if it had not stopped.
 
-Forward and backward passes are in bf16, as the models are published and run. The optimiser, AdamW, keeps float32
-weights, from which the bf16 ones are rounded after each step. Only answers are learnt. A step has several passes over
-problems of nearly equal length; padding stands to the right, where causal attention does not see it.
+Forward and backward passes are in bf16, as the models are published and run. Muon for the matrices of the layers and
+AdamW for the embedding and the norms keep float32 weights, from which the bf16 ones are rounded after each step. Only
+answers are learnt. A step has several passes over problems of nearly equal length; padding stands to the right, where
+causal attention does not see it.
 """
 
 import argparse
@@ -20,6 +21,7 @@ import signal
 import time
 import tomllib
 
+import numpy as np
 import torch
 
 import data
@@ -45,7 +47,7 @@ def shape_of(settings):
 
 
 class Run:
-    """A model under training: bf16 weights for the passes, float32 ones for the optimiser."""
+    """A model under training: bf16 weights for the passes, float32 ones for the optimisers."""
 
     PLACE = ("step", "epoch", "batch", "tokens", "seconds", "losses")  # what a checkpoint has beside the weights
 
@@ -60,11 +62,14 @@ class Run:
         self.model = model.bfloat16()
         for p in self.exact:
             p.grad = torch.zeros_like(p)
-        matrices = [p for p in self.exact if p.dim() == 2]
-        vectors = [p for p in self.exact if p.dim() == 1]
-        self.optimiser = torch.optim.AdamW(
-            [{"params": matrices, "weight_decay": 0.1}, {"params": vectors, "weight_decay": 0.0}],
-            lr=settings["rate"], betas=(0.9, 0.98), eps=1e-9, fused=True)
+        named = dict(zip(self.names, self.exact))
+        embedding = [named.pop("model.embed_tokens.weight")]
+        matrices = [p for p in named.values() if p.dim() == 2]
+        vectors = [p for p in named.values() if p.dim() == 1]
+        self.optimisers = (
+            torch.optim.Muon(matrices, weight_decay=0.1, adjust_lr_fn="match_rms_adamw"),
+            torch.optim.AdamW([{"params": embedding, "weight_decay": 0.1}, {"params": vectors, "weight_decay": 0.0}],
+                              betas=(0.9, 0.98), eps=1e-9, fused=True))
         self.loss = self.model.loss if eager else torch.compile(self.model.loss, dynamic=True)
         self.round()
 
@@ -81,7 +86,8 @@ class Run:
 
     def pass_over(self, tokens, wanted, share):
         """Adds the gradient of a batch's losses, times share, to the exact weights' and returns their sum."""
-        loss = self.loss(torch.from_numpy(tokens), torch.from_numpy(wanted))
+        loss = self.loss(*(torch.from_numpy(np.ascontiguousarray(x))
+                           for x in (tokens[:, :-1], tokens[:, 1:], wanted[:, 1:])))
         (loss * share).backward()
         for p, exact in zip(self.model.parameters(), self.exact):
             exact.grad.add_(p.grad)
@@ -94,9 +100,10 @@ class Run:
         answers = sum(int(wanted[:, 1:].sum()) for _, wanted in batches)
         total = sum(self.pass_over(tokens, wanted, 1 / answers) for tokens, wanted in batches)
         norm = torch.nn.utils.clip_grad_norm_(self.exact, 1.0).item()
-        for group in self.optimiser.param_groups:
-            group["lr"] = self.rate()
-        self.optimiser.step()
+        for optimiser in self.optimisers:
+            for group in optimiser.param_groups:
+                group["lr"] = self.rate()
+            optimiser.step()
         for p in self.exact:
             p.grad.zero_()
         self.round()
@@ -105,7 +112,7 @@ class Run:
 
     def state(self):
         return {"settings": self.settings, "data": self.fingerprint, "place": {k: getattr(self, k) for k in self.PLACE},
-                "optimiser": self.optimiser.state_dict(), "weights": dict(zip(self.names, self.exact))}
+                "optimisers": [o.state_dict() for o in self.optimisers], "weights": dict(zip(self.names, self.exact))}
 
     def restore(self, state):
         if {**state["settings"], "steps": 0} != {**self.settings, "steps": 0}:  # a run may be made longer
@@ -114,7 +121,8 @@ class Run:
             raise SystemExit(f"the checkpoint is of problems {state['data']}, these are {self.fingerprint}")
         for name, value in state["place"].items():
             setattr(self, name, value)
-        self.optimiser.load_state_dict(state["optimiser"])
+        for optimiser, kept in zip(self.optimisers, state["optimisers"]):
+            optimiser.load_state_dict(kept)
         with torch.no_grad():
             for name, p in zip(self.names, self.exact):
                 p.copy_(state["weights"][name])
