@@ -18,8 +18,8 @@ import (
 var chainOptions = chain.Options{Round: true, Coarsen: true, MaxStates: 1 << 20, MaxTransitions: 1 << 25}
 
 // optionsOf bounds the chain of a point. With three models and more it is large, and where real models answer
-// there are many; where step times are those of mean rows, a fine quantum is not worth its time. Then they are
-// rounded more coarsely, which is reported, so that planning takes seconds.
+// there are many; where step times are those of mean rows, a fine quantum is not worth its time. Then they
+// are rounded more coarsely, which is reported, so that planning takes seconds.
 func optionsOf(p *spec.Point) chain.Options {
 	o := chainOptions
 	if len(p.Models) > 2 && (p.Task != nil || p.MeanRows() != "") {
