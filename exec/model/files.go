@@ -21,8 +21,8 @@ func ReadFile(path string, bytesMax int64) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
-// OpenRegular opens a file and says how many bytes it has, if it is neither a folder nor, as opening one could
-// block, a pipe. want is what it should be, for the error.
+// OpenRegular opens a file and says how many bytes it has, if it is neither a folder nor, as opening one
+// could block, a pipe. want is what it should be, for the error.
 func OpenRegular(path, want string) (*os.File, int64, error) {
 	info, err := os.Stat(path)
 	if err != nil {

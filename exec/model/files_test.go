@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestOpenRegular opens what is a file and refuses the rest without waiting: opening a pipe that nobody writes to
-// would block.
+// TestOpenRegular opens what is a file and refuses the rest without waiting: opening a pipe that nobody
+// writes to would block.
 func TestOpenRegular(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "file")
@@ -33,7 +33,8 @@ func TestOpenRegular(t *testing.T) {
 		"nothing": {filepath.Join(dir, "none"), "no such file"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, _, err := OpenRegular(c.path, "a safetensors file"); err == nil || !strings.Contains(err.Error(), c.want) {
+			_, _, err := OpenRegular(c.path, "a safetensors file")
+			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("error %v, want %q in it", err, c.want)
 			}
 		})
