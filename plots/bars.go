@@ -5,6 +5,7 @@ import (
 	"image/color"
 	"math"
 	"slices"
+	"strings"
 
 	"gonum.org/v1/plot/vg"
 )
@@ -49,14 +50,13 @@ func Bars(d BarsData) (*Figure, error) {
 	}
 	note, leftOut := omissions(b.omitted())
 	width := ColumnWidth
-	if len(b.Groups)*len(b.Series) > columnBars {
+	if len(b.Groups)*len(b.Series) > columnBars || !b.groupLabels(ColumnWidth).whole {
 		width = TextWidth
 	}
+	labels := b.groupLabels(width)
 	inner := newSheet(width, 0).width()
 	key := newLegend(b.entries(), inner)
-	across := newSheet(width, 0).rightOfBars() - b.left(newSheet(width, 0))
-	labels, lines := b.groupLabels(across)
-	below := tickGap + vg.Length(lines)*labelRow + 2
+	below := tickGap + labels.height + 2
 	if b.X != "" {
 		below += labelSize + 3
 	}
@@ -168,10 +168,14 @@ func (b *bars) colour(i int) color.RGBA {
 			free = append(free, c)
 		}
 	}
-	if others >= len(free) {
-		return lighter(free[others%len(free)])
+	switch colour := free[others%len(free)]; others / len(free) {
+	case 0:
+		return colour
+	case 1:
+		return lighter(colour)
+	default:
+		return darker(colour)
 	}
-	return free[others]
 }
 
 func (b *bars) entries() []entry {
@@ -224,29 +228,55 @@ func (b *bars) left(s sheet) vg.Length {
 // rightOfBars is the right end of the frame.
 func (s sheet) rightOfBars() vg.Length { return s.right - 4 }
 
-// groupLabels breaks the names of the groups into lines that fit under them.
-func (b *bars) groupLabels(width vg.Length) (labels [][]string, lines int) {
-	const linesMax = 4
-	for _, g := range b.Groups {
-		wrapped := plain().wrap(g, width/vg.Length(len(b.Groups))-wordGap)
-		if len(wrapped) > linesMax {
-			wrapped = wrapped[:linesMax]
-			wrapped[linesMax-1] += "…"
-		}
-		labels, lines = append(labels, wrapped), max(lines, len(wrapped))
-	}
-	return labels, lines
+// groupLabels are the names of the groups in lines that fit under them.
+type groupLabels struct {
+	lines  [][]string
+	turned bool // a line each, reading upwards
+	height vg.Length
+	whole  bool // nothing is shortened or turned
 }
 
-func (b *bars) drawAxes(c *canvas, s sheet, frame vg.Rectangle, labels [][]string) {
+// groupLabels breaks the names of the groups, in a figure of that width, or turns all of them where words do
+// not fit.
+func (b *bars) groupLabels(width vg.Length) groupLabels {
+	const linesMax, turnedMax = 4, 110.0
+	s := newSheet(width, 0)
+	room := (s.rightOfBars()-b.left(s))/vg.Length(max(len(b.Groups), 1)) - wordGap
+	out := groupLabels{whole: true}
+	for _, g := range b.Groups {
+		wrapped := plain().wrap(g, room)
+		out.whole = out.whole && len(wrapped) <= linesMax && strings.Join(wrapped, " ") ==
+			strings.Join(strings.Fields(g), " ")
+		out.lines = append(out.lines, wrapped)
+		out.height = max(out.height, vg.Length(len(wrapped))*labelRow)
+	}
+	if out.whole {
+		return out
+	}
+	out = groupLabels{turned: true}
+	for _, g := range b.Groups {
+		line := plain().fit(g, turnedMax)
+		out.lines = append(out.lines, []string{line})
+		out.height = max(out.height, plain().width(line))
+	}
+	return out
+}
+
+func (b *bars) drawAxes(c *canvas, s sheet, frame vg.Rectangle, labels groupLabels) {
 	_, power := b.panel.yTicks(frame.Size().Y)
 	b.panel.drawYGrid(c, frame)
 	s.drawYLabel(c, withPower(b.Y.Label, power), frame)
 	room := frame.Size().X / vg.Length(max(len(b.Groups), 1))
-	for i, lines := range labels {
+	for i, lines := range labels.lines {
 		middle := frame.Min.X + room*(vg.Length(i)+0.5)
-		for k, line := range lines {
-			c.text(plain(), at(middle, frame.Min.Y-tickGap-vg.Length(k)*labelRow), line, atMid, atEnd)
+		if labels.turned {
+			turned := plain()
+			turned.turned = true
+			c.text(turned, at(middle+tickSize*capHeight/2, frame.Min.Y-tickGap), lines[0], atEnd, atStart)
+		} else {
+			for k, line := range lines {
+				c.text(plain(), at(middle, frame.Min.Y-tickGap-vg.Length(k)*labelRow), line, atMid, atEnd)
+			}
 		}
 		if i > 0 {
 			x := frame.Min.X + room*vg.Length(i)

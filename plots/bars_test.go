@@ -4,6 +4,8 @@ import (
 	"math"
 	"strings"
 	"testing"
+
+	"gonum.org/v1/plot/vg"
 )
 
 // TestBarsAxis: bars begin at zero, and the axis holds bars, intervals and published values.
@@ -113,5 +115,41 @@ func TestBarsRefused(t *testing.T) {
 		if test.err == nil || !strings.Contains(test.err.Error(), test.want) {
 			t.Errorf("%s: error %v, want one with %q", test.name, test.err, test.want)
 		}
+	}
+}
+
+// TestGroupLabels: names of groups are broken into lines, the figure is as wide as the text where a column is too
+// narrow for them, and they are turned where both are.
+func TestGroupLabels(t *testing.T) {
+	groups := func(n int, name string) BarsData {
+		d := BarsData{Series: []BarSeries{{Name: "s"}}}
+		for range n {
+			d.Groups, d.Series[0].Values = append(d.Groups, name), append(d.Series[0].Values, 1)
+		}
+		return d
+	}
+	for _, test := range []struct {
+		name   string
+		data   BarsData
+		width  vg.Length
+		turned bool
+	}{
+		{"numbers", groups(3, "8"), ColumnWidth, false},
+		{"broken", groups(3, "R2R, high effort"), ColumnWidth, false},
+		{"too long for a column", groups(10, "R2R: TokenRouter"), TextWidth, false},
+		{"too long for the text", groups(20, "standard serving"), TextWidth, true},
+	} {
+		f, err := Bars(test.data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := newBars(test.data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := b.groupLabels(test.width); f.Width != test.width || got.turned != test.turned {
+			t.Errorf("%s: width %v, turned %t; want %v, %t", test.name, f.Width, got.turned, test.width, test.turned)
+		}
+		checkText(t, f)
 	}
 }

@@ -22,18 +22,19 @@ type errorsJSON struct {
 	Missing int      `json:"missing"`
 	Median  *float64 `json:"median_error"` // of absolute values
 	Worst   *float64 `json:"worst_error"`
-	WorstAt string   `json:"worst_at,omitempty"` // a point
+	WorstAt string   `json:"worst_at,omitempty"` // experiment and point
 }
 
 // orderJSON is how variants follow each other at a place, the largest first.
 type orderJSON struct {
-	Reference string      `json:"reference"`
-	Metric    string      `json:"metric"`
-	Place     string      `json:"place"`
-	Published []string    `json:"published"`
-	Simulated []string    `json:"simulated"`
-	Wrong     [][2]string `json:"wrong"`
-	Tied      int         `json:"tied"`
+	Experiment string      `json:"experiment"`
+	Reference  string      `json:"reference"`
+	Metric     string      `json:"metric"`
+	Place      string      `json:"place"`
+	Published  []string    `json:"published"`
+	Simulated  []string    `json:"simulated"`
+	Wrong      [][2]string `json:"wrong"`
+	Tied       int         `json:"tied"`
 }
 
 type ratioJSON struct {
@@ -53,7 +54,7 @@ func publishedOf(summaries ...*result.Summary) *publishedJSON {
 	for _, s := range summaries {
 		cells = append(cells, s.Cells()...)
 		for _, o := range s.Orders() {
-			out.Orders = append(out.Orders, orderJSON{o.Reference, o.Metric, o.Place, o.Published, o.Own,
+			out.Orders = append(out.Orders, orderJSON{s.Experiment, o.Reference, o.Metric, o.Place, o.Published, o.Own,
 				append([][2]string{}, o.Wrong...), o.Tied})
 		}
 		for _, r := range s.Ratios() {
@@ -82,7 +83,7 @@ func errorsOf(cells []result.Cell, fit bool) errorsJSON {
 	e := result.ErrorsOf(cells, fit)
 	out := errorsJSON{Cells: e.Count, Missing: e.Missing, Median: known(e.Median), Worst: known(e.Worst)}
 	if e.Count > 0 {
-		out.WorstAt = e.At.Row.Point
+		out.WorstAt = e.At.Experiment + ", " + e.At.Row.Point
 	}
 	return out
 }
@@ -100,8 +101,8 @@ func printPublished(w io.Writer, summaries ...*result.Summary) error {
 		errorsJSON
 	}{{"predicted", p.Predicted}, {"fitted", p.Fitted}} {
 		if e.Cells > 0 {
-			fmt.Fprintf(w, "published, %s: %d cells, %.1f %% off in the median, %+.1f %% at worst (%s)\n", e.name,
-				e.Cells, 100**e.Median, 100**e.Worst, e.WorstAt)
+			fmt.Fprintf(w, "published, %s: %s, %.1f %% off in the median, %+.1f %% at worst (%s)\n", e.name,
+				count(e.Cells, "cell"), 100**e.Median, 100**e.Worst, e.WorstAt)
 		}
 	}
 	if len(p.Orders) > 0 {
@@ -111,8 +112,8 @@ func printPublished(w io.Writer, summaries ...*result.Summary) error {
 				right++
 			}
 			for _, pair := range o.Wrong {
-				fmt.Fprintf(w, "order: %s: published, %q is above %q; simulated, it is not\n",
-					strings.TrimPrefix(o.Metric+" at "+o.Place, " at "), pair[0], pair[1])
+				fmt.Fprintf(w, "order: %s, %s: published, %q is above %q; simulated, it is not\n", o.Experiment,
+					strings.TrimSuffix(o.Metric+" at "+o.Place, " at "), pair[0], pair[1])
 			}
 		}
 		fmt.Fprintf(w, "order of variants as published in %d of %d rows\n", right, len(p.Orders))

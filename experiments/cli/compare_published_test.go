@@ -88,7 +88,7 @@ func TestComparePublished(t *testing.T) {
 	}
 	// 800 against 640 is 25 % too much, 200 against 410 is 51.2 % and 400 against 800 50 % too little.
 	if e := p.Predicted; e.Cells != 3 || math.Abs(*e.Median-0.5) > 0.01 ||
-		math.Abs(*e.Worst-(200.0/410-1)) > 0.01 || e.WorstAt != "variant=slow concurrency=2" {
+		math.Abs(*e.Worst-(200.0/410-1)) > 0.01 || e.WorstAt != "alone, variant=slow concurrency=2" {
 		t.Errorf("predicted cells: %d, median %v, worst %v at %s; want 3, 0.5, -0.512 at slow, N = 2", e.Cells,
 			*e.Median, *e.Worst, e.WorstAt)
 	}
@@ -103,9 +103,9 @@ func TestComparePublished(t *testing.T) {
 		t.Errorf("ratios %+v, want 2", r)
 	}
 	text := mustRun(t, "compare", out)
-	for _, want := range []string{"published, predicted: 3 cells, 50.", "(variant=slow concurrency=2)\n",
-		"published, fitted: 1 cells, 0.", "order of variants as published in 1 of 2 rows\n",
-		`order: throughput_tok_s at N = 4: published, "slow" is above "fast"; simulated, it is not`,
+	for _, want := range []string{"published, predicted: 3 cells, 50.", "(alone, variant=slow concurrency=2)\n",
+		"published, fitted: 1 cell, 0.", "order of variants as published in 1 of 2 rows\n",
+		`order: alone, throughput_tok_s at N = 4: published, "slow" is above "fast"; simulated, it is not`,
 		"twice as fast  "} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)

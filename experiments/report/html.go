@@ -77,7 +77,11 @@ func (c *cells) html(b *strings.Builder) {
 			if r.marks != nil {
 				names = strings.TrimSpace(names + " " + r.marks[i].class())
 			}
-			fmt.Fprintf(b, "<td%s>%s</td>", class(names), inline(text))
+			text = inline(text)
+			if i == 0 && r.link != "" {
+				text = fmt.Sprintf("<a href=\"#%s\">%s</a>", html.EscapeString(r.link), text)
+			}
+			fmt.Fprintf(b, "<td%s>%s</td>", class(names), text)
 		}
 		b.WriteString("</tr>\n")
 	}

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"slices"
 	"strings"
 )
 
@@ -31,6 +32,7 @@ type cells struct {
 type row struct {
 	texts  []string
 	marks  []mark // of each text; nil for none
+	link   string // id of the heading that the first text leads to; empty for none
 	strong bool
 }
 
@@ -97,6 +99,32 @@ func (c *cells) numeric(column int) bool {
 		found = true
 	}
 	return found
+}
+
+// filled is the table without the columns that are empty in every row.
+func (c cells) filled() cells {
+	var kept []int
+	for i := range c.head {
+		if slices.ContainsFunc(c.rows, func(r row) bool { return r.texts[i] != "" }) {
+			kept = append(kept, i)
+		}
+	}
+	out := cells{rows: slices.Clone(c.rows)}
+	for _, i := range kept {
+		out.head = append(out.head, c.head[i])
+	}
+	for k := range out.rows {
+		r := &out.rows[k]
+		texts, marks := r.texts, r.marks
+		r.texts, r.marks = nil, nil
+		for _, i := range kept {
+			r.texts = append(r.texts, texts[i])
+			if marks != nil {
+				r.marks = append(r.marks, marks[i])
+			}
+		}
+	}
+	return out
 }
 
 // missing stands where there is no value.

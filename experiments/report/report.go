@@ -68,11 +68,11 @@ func (p *page) overview(all []*result.Summary) {
 		"their median %", "rows in order", "ratios"}}
 	var every []result.Cell
 	var rows, right, ratios, held int
-	line := func(name string, c []result.Cell, rows, right, ratios, held int, strong bool) {
+	line := func(name, link string, c []result.Cell, rows, right, ratios, held int, strong bool) {
 		check, fit := result.ErrorsOf(c, false), result.ErrorsOf(c, true)
-		r := row{strong: strong, texts: []string{name, strconv.Itoa(check.Count), percent(check.Median, false),
-			percent(check.Worst, true), strconv.Itoa(fit.Count), percent(fit.Median, false), outOf(right, rows),
-			outOf(held, ratios)}}
+		r := row{link: link, strong: strong, texts: []string{name, strconv.Itoa(check.Count),
+			percent(check.Median, false), percent(check.Worst, true), strconv.Itoa(fit.Count),
+			percent(fit.Median, false), outOf(right, rows), outOf(held, ratios)}}
 		r.marks = make([]mark, len(r.texts))
 		r.marks[2], r.marks[6], r.marks[7] = judge(check.Median), complete(right, rows), complete(held, ratios)
 		t.rows = append(t.rows, r)
@@ -81,17 +81,17 @@ func (p *page) overview(all []*result.Summary) {
 		c := s.Cells()
 		orders, checks := s.Orders(), s.Ratios()
 		ok, holds := inOrder(orders), holding(checks)
-		line(s.Title, c, len(orders), ok, len(checks), holds, false)
+		line(s.Title, s.Experiment, c, len(orders), ok, len(checks), holds, false)
 		every = append(every, c...)
 		rows, right, ratios, held = rows+len(orders), right+ok, ratios+len(checks), held+holds
 	}
 	if len(all) > 1 {
-		line("all", every, rows, right, ratios, held, true)
+		line("all", "", every, rows, right, ratios, held, true)
 	}
 	p.add(t, paragraph(fmt.Sprintf("Rows in order: of the places at which several systems have published values,"+
 		" those at which the simulated ones follow each other as published; pairs that differ by no more than"+
-		" the publication's own noise are tied. Ratios: those within the published range, or within %.0f %% of the"+
-		" published value.", 100*result.RatioTolerance)))
+		" the publication's own noise are tied. Ratios: those within the published range, or within %.0f %% of"+
+		" the published value.", 100*result.RatioTolerance)))
 }
 
 // complete marks a count out of a total.
@@ -153,8 +153,8 @@ func (p *page) constants(all []*result.Summary) {
 	if len(files.rows) == 0 {
 		return
 	}
-	p.add(heading{level: 2, text: "What was fitted", id: "constants"}, paragraph(fmt.Sprintf("%d constants were"+
-		" fitted, in %d calibration files.", len(fitted.rows), len(files.rows))))
+	p.add(heading{level: 2, text: "What was fitted", id: "constants"}, paragraph(fmt.Sprintf("%s, in %s.",
+		plural(len(fitted.rows), "fitted constant"), plural(len(files.rows), "calibration file"))))
 	if len(fitted.rows) > 0 {
 		p.add(fitted)
 	}
@@ -180,8 +180,8 @@ func (p *page) experiment(s *result.Summary) error {
 		}
 		p.add(one)
 	}
-	seeds := fmt.Sprintf("Experiment `%s`, run `%s`: %d points, %d seeds each", s.Experiment, s.Run, len(s.Rows),
-		s.Replicates)
+	seeds := fmt.Sprintf("Experiment `%s`, run `%s`: %s, %s each", s.Experiment, s.Run,
+		plural(len(s.Rows), "point"), plural(s.Replicates, "seed"))
 	if s.Replicates > 1 {
 		seeds += "; ± is a 95 % interval over seeds"
 	}
@@ -241,17 +241,25 @@ func sentence(c []result.Cell) string {
 	}{{false, "predicted"}, {true, "fitted"}} {
 		e := result.ErrorsOf(c, use.fit)
 		if e.Count > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s cells: %s %% off in the median, %s %% at worst", e.Count,
-				use.name, percent(e.Median, false), percent(e.Worst, true)))
+			parts = append(parts, fmt.Sprintf("%s: %s %% off in the median, %s %% at worst",
+				plural(e.Count, use.name+" cell"), percent(e.Median, false), percent(e.Worst, true)))
 		}
 		if e.Missing > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s cells have no simulated value", e.Missing, use.name))
+			parts = append(parts, plural(e.Missing, use.name+" cell")+" without a simulated value")
 		}
 	}
 	if parts == nil {
 		return "No point of the experiment is among them."
 	}
 	return upper(strings.Join(parts, "; ")) + "."
+}
+
+// plural counts things.
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }
 
 func upper(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
@@ -278,8 +286,8 @@ func (p *page) orders(s *result.Summary) {
 	text := fmt.Sprintf("The order of the systems is as published in %d of %d rows", inOrder(orders),
 		len(orders))
 	if s.Noise > 0 {
-		text += fmt.Sprintf("; %d pairs are closer than the noise of %s %% and count as tied", tied,
-			percent(s.Noise, false))
+		text += fmt.Sprintf("; closer than the noise of %s %%, and therefore tied: %s", percent(s.Noise, false),
+			plural(tied, "pair"))
 	}
 	p.add(paragraph(text + "."))
 	if wrong != nil {
@@ -304,22 +312,49 @@ func (p *page) ratios(s *result.Summary) {
 			use = "fitted"
 		}
 		verdict := poor
+		off := percent(r.Error, true)
 		if r.Holds() {
 			verdict = good
+			if r.High > r.Low {
+				off = "within"
+			}
 		}
 		t.rows = append(t.rows, row{
-			texts: []string{r.Name, r.Source, published, short(r.Own), percent(r.Error, true), use},
+			texts: []string{r.Name, r.Source, published, short(r.Own), off, use},
 			marks: []mark{plain, plain, plain, plain, verdict, plain},
 		})
 	}
-	p.add(heading{level: 3, text: "Ratios"}, t)
+	p.add(heading{level: 3, text: "Ratios"}, t.filled())
 }
 
-// warnings lists what a reader must know, each thing once.
+// warnings lists what a reader must know. Of those that differ in numbers only the first is written out.
 func (p *page) warnings(s *result.Summary) {
-	var list items
+	var first, keys []string
+	points := make(map[string]map[string]bool)
+	others := make(map[string]bool)
 	for _, w := range s.Warned() {
-		list = append(list, w.Where(len(s.Rows))+": "+w.Text)
+		key := strings.Map(func(r rune) rune {
+			if strings.ContainsRune("0123456789.-", r) {
+				return -1
+			}
+			return r
+		}, w.Text)
+		if points[key] == nil {
+			first, keys, points[key] = append(first, w.Text), append(keys, key), make(map[string]bool)
+		} else {
+			others[key] = true
+		}
+		for _, point := range w.Points {
+			points[key][point] = true
+		}
+	}
+	var list items
+	for i, key := range keys {
+		text := fmt.Sprintf("%d of %s: %s", len(points[key]), plural(len(s.Rows), "point"), first[i])
+		if others[key] {
+			text += "; others with other numbers"
+		}
+		list = append(list, text)
 	}
 	if list != nil {
 		p.add(heading{level: 3, text: "Warnings"}, list)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/xml"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"os"
@@ -48,9 +49,10 @@ func ablation() *result.Summary {
 		n              int
 		own, published float64
 	}{{"full", 1, 73, 73.02}, {"full", 4, 200, 210.61}, {"eager", 1, 73, 73.02}, {"eager", 4, 202, 161.26}} {
-		s.Rows = append(s.Rows, result.Row{Point: c.variant, Policy: "eager", Concurrency: c.n, Replicate: -1,
-			Replicates: 3, Axes: []result.Place{{Axis: "variant", Text: c.variant}},
-			Values: []float64{c.own}, Half: []float64{1.5}, Warnings: []string{"clamped"}})
+		s.Rows = append(s.Rows, result.Row{Point: fmt.Sprint(c.variant, c.n), Policy: "eager",
+			Concurrency: c.n, Replicate: -1, Replicates: 3, Values: []float64{c.own}, Half: []float64{1.5},
+			Axes:     []result.Place{{Axis: "variant", Text: c.variant}},
+			Warnings: []string{fmt.Sprintf("clamped to %d rows", 2+c.n)}})
 		s.References[0].Points = append(s.References[0].Points, result.ReferencePoint{
 			At: at(c.variant, map[int]string{1: "1", 4: "4"}[c.n]), Value: c.published, Fit: c.n == 1})
 	}
@@ -81,7 +83,7 @@ func TestMarkdown(t *testing.T) {
 	markdown, _, out := write(t, ablation())
 	for _, want := range []string{
 		"| Ablation | 2 | 15.2 | +25.3 | 2 | 0.0 | 1 of 2 | 1 of 2 |\n",
-		"2 constants were fitted, in 1 calibration files.",
+		"2 fitted constants, in 1 calibration file.",
 		"| `models.LLM.latency.step` | `\"24.9ms\"` | LLM only, N = 1 | `a.toml` |\n",
 		"| `a.toml` | A100 | SGLang | 2026-10 | table 6 | N = 1 |\n",
 		"The column N = 1 calibrated the models; `N = 4` is \\*predicted\\*.\n",
@@ -90,12 +92,12 @@ func TestMarkdown(t *testing.T) {
 		"| full | 4 | 210.61 | 200.0 | 1.500 | -5.0 | prediction |\n",
 		"| eager | 4 | 161.26 | 202.0 | 1.500 | +25.3 | prediction |\n",
 		"table 6. 2 predicted cells: 15.2 % off in the median, +25.3 % at worst; 2 fitted cells: 0.0 % off",
-		"The order of the systems is as published in 1 of 2 rows; 1 pairs are closer than the noise of 6.0 %",
+		"The order of the systems is as published in 1 of 2 rows; closer than the noise of 6.0 %, and therefore tied: 1 pair.\n",
 		"- throughput_tok_s at N = 4: published, “full” is above “eager”; simulated, it is not\n",
-		"| from N = 1 to 4 |  | 2.88 | 2.740 | -4.9 | prediction |\n",
-		"| gain |  | 1.5 to 2 | 0.9901 | -34.0 | prediction |\n",
+		"| from N = 1 to 4 | 2.88 | 2.740 | -4.9 | prediction |\n",
+		"| gain | 1.5 to 2 | 0.9901 | -34.0 | prediction |\n",
 		"First.\n\n- one &lt;b>\n- two, of two lines\n\nLast | of all.\n",
-		"- 4 of 4 points: clamped\n",
+		"- 4 of 4 points: clamped to 3 rows; others with other numbers\n",
 	} {
 		if !strings.Contains(markdown, want) {
 			t.Errorf("no %q in\n%s", want, markdown)
@@ -112,7 +114,7 @@ func TestHTML(t *testing.T) {
 	for _, want := range []string{
 		`<h2 id="table-6">Ablation</h2>`, `<code>N = 4</code>`,
 		`<img alt="Ablation" src="data:image/svg+xml;base64,`,
-		`<td class="n fair">+25.3</td>`, `<td class="n good">-5.0</td>`, `<td class="poor">1 of 2</td>`,
+		`<td><a href="#table-6">Ablation</a></td>`, `<td class="n fair">+25.3</td>`, `<td class="n good">-5.0</td>`, `<td class="poor">1 of 2</td>`,
 		`<li>one &lt;b&gt;</li>`,
 	} {
 		if !strings.Contains(html, want) {
@@ -167,7 +169,7 @@ func TestSeveral(t *testing.T) {
 	for _, want := range []string{
 		"| Without values | 0 | - | - | 0 | - | - | - |\n",
 		"| **all** | **2** | **15.2** | **+25.3** | **2** | **0.0** | **1 of 2** | **1 of 2** |\n",
-		"2 constants were fitted, in 1 calibration files.",
+		"2 fitted constants, in 1 calibration file.",
 	} {
 		if !strings.Contains(markdown, want) {
 			t.Errorf("no %q in\n%s", want, markdown)

@@ -10,14 +10,15 @@ import (
 
 // Cell is a published value beside the one of the experiment.
 type Cell struct {
-	Reference string
-	Metric    string
-	Row       *Row
-	Published float64
-	Own       float64 // NaN if the experiment has none
-	Half      float64 // half the width of its confidence interval; NaN for none
-	Error     float64 // Own / Published - 1
-	Fit       bool    // a constant was fitted to it
+	Experiment string
+	Reference  string
+	Metric     string
+	Row        *Row
+	Published  float64
+	Own        float64 // NaN if the experiment has none
+	Half       float64 // half the width of its confidence interval; NaN for none
+	Error      float64 // Own / Published - 1
+	Fit        bool    // a constant was fitted to it
 }
 
 // Cells lists the published values of a summary, in order of its references and rows.
@@ -31,7 +32,8 @@ func (s *Summary) Cells() []Cell {
 			if p == nil {
 				continue
 			}
-			c := Cell{Reference: reference.Name, Metric: reference.Metric, Row: r, Published: p.Value, Fit: p.Fit}
+			c := Cell{Experiment: s.Experiment, Reference: reference.Name, Metric: reference.Metric, Row: r,
+				Published: p.Value, Fit: p.Fit}
 			c.Own, c.Half = s.modelled(r, reference.Metric)
 			c.Error = c.Own/c.Published - 1
 			cells = append(cells, c)

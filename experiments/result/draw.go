@@ -133,9 +133,12 @@ func (s *Summary) concurrencies() []int {
 
 func (s *Summary) throughputSpeed(f *Figure) (*plots.Figure, error) {
 	data := plots.ThroughputSpeedData{Title: f.Title}
-	by := s.varied([]string{"variant", "policy"})
-	if len(by) == 0 {
-		by = []string{"policy"}
+	by := []string{"policy"}
+	if slices.ContainsFunc(s.Axes, func(a Axis) bool { return a.Name == "variant" }) {
+		by = []string{"variant"}
+		if slices.ContainsFunc(s.Axes, func(a Axis) bool { return a.Name == "policy" }) {
+			by = append(by, "policy")
+		}
 	}
 	for i := range s.Rows {
 		r := &s.Rows[i]
@@ -184,7 +187,7 @@ func (s *Summary) line(f *Figure) (*plots.Figure, error) {
 			case !ok || reference.Metric != f.Y:
 			case several: // each line has values of its own
 				lines.add(lineKey{name: name, published: true}, r.Number(f.X), v, math.NaN())
-				data.Published = reference.Name
+				data.Published = nameOf(data.Published, reference.Name)
 			default:
 				lines.add(lineKey{name: reference.Name}, r.Number(f.X), v, math.NaN())
 			}
@@ -280,7 +283,7 @@ func (s *Summary) bars(f *Figure) (*plots.Figure, error) {
 				value, half = s.Value(r, f.Y)
 				for k := range s.References {
 					if v, ok := s.References[k].At(r); ok && s.References[k].Metric == f.Y {
-						published, data.Published = v, s.References[k].Name
+						published, data.Published = v, nameOf(data.Published, s.References[k].Name)
 					}
 				}
 			}
@@ -290,6 +293,14 @@ func (s *Summary) bars(f *Figure) (*plots.Figure, error) {
 		data.Series = append(data.Series, b)
 	}
 	return plots.Bars(data)
+}
+
+// nameOf is what published values are called that come from one more reference: its name, if it is the only.
+func nameOf(before, name string) string {
+	if before == "" || before == name {
+		return name
+	}
+	return "published"
 }
 
 var axisLabels = map[string]string{

@@ -92,7 +92,7 @@ func (l *loader) calibrationFile(n *node, key string) *node {
 	if path == "" {
 		return nil
 	}
-	return l.calibrationText(path, name, string(content))
+	return l.calibrationText(path, l.named(path), string(content))
 }
 
 // calibrationText reads a calibration: where its numbers come from, and parts of a system. It is the format

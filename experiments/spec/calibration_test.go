@@ -52,7 +52,8 @@ func TestCalibrated(t *testing.T) {
 	if diff := cmp.Diff(want, s.Calibrations); diff != "" {
 		t.Errorf("calibrations (-want +got):\n%s", diff)
 	}
-	if !strings.Contains(string(s.Resolved), "# file calibrations/pair.toml sha256 ") {
+	if !strings.Contains(string(s.Resolved), "# file calibrations/pair.toml sha256 ") ||
+		!strings.Contains(string(s.Resolved), "# file calibrations/dispatcher.toml sha256 ") {
 		t.Errorf("resolved without the file's sum:\n%s", s.Resolved)
 	}
 }

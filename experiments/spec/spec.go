@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"tokenrouter/core"
@@ -408,14 +409,21 @@ func (l *loader) file(s *section, key string) (path string, content []byte) {
 
 // fileAt reads the file that a node names: a string that is not empty.
 func (l *loader) fileAt(n *node, key string) (path string, content []byte) {
-	name := n.value.(string)
-	path = beside(n.file, name)
+	path = beside(n.file, n.value.(string))
 	content, err := l.read(path)
 	if err != nil {
 		l.add(n, key, fmt.Sprintf("want a file that can be read: %v", err))
 		return "", nil
 	}
 	sum := sha256.Sum256(content)
-	l.files[name] = hex.EncodeToString(sum[:])
+	l.files[l.named(path)] = hex.EncodeToString(sum[:])
 	return path, content
+}
+
+// named is a file as it goes by in a resolved spec and in results: from the spec's own folder.
+func (l *loader) named(path string) string {
+	if from, err := filepath.Rel(filepath.Dir(l.spec.File), path); err == nil {
+		return filepath.ToSlash(from)
+	}
+	return path
 }
