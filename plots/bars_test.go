@@ -118,8 +118,8 @@ func TestBarsRefused(t *testing.T) {
 	}
 }
 
-// TestGroupLabels: names of groups are broken into lines, the figure is as wide as the text where a column is too
-// narrow for them, and they are turned where both are.
+// TestGroupLabels: names of groups are broken into lines, the figure is as wide as the text where a column is
+// too narrow for them, and they are turned where both are.
 func TestGroupLabels(t *testing.T) {
 	groups := func(n int, name string) BarsData {
 		d := BarsData{Series: []BarSeries{{Name: "s"}}}

@@ -92,7 +92,8 @@ func TestMarkdown(t *testing.T) {
 		"| full | 4 | 210.61 | 200.0 | 1.500 | -5.0 | prediction |\n",
 		"| eager | 4 | 161.26 | 202.0 | 1.500 | +25.3 | prediction |\n",
 		"table 6. 2 predicted cells: 15.2 % off in the median, +25.3 % at worst; 2 fitted cells: 0.0 % off",
-		"The order of the systems is as published in 1 of 2 rows; closer than the noise of 6.0 %, and therefore tied: 1 pair.\n",
+		"The order of the systems is as published in 1 of 2 rows; closer than the noise of 6.0 %, and therefore" +
+			" tied: 1 pair.\n",
 		"- throughput_tok_s at N = 4: published, “full” is above “eager”; simulated, it is not\n",
 		"| from N = 1 to 4 | 2.88 | 2.740 | -4.9 | prediction |\n",
 		"| gain | 1.5 to 2 | 0.9901 | -34.0 | prediction |\n",
@@ -114,7 +115,8 @@ func TestHTML(t *testing.T) {
 	for _, want := range []string{
 		`<h2 id="table-6">Ablation</h2>`, `<code>N = 4</code>`,
 		`<img alt="Ablation" src="data:image/svg+xml;base64,`,
-		`<td><a href="#table-6">Ablation</a></td>`, `<td class="n fair">+25.3</td>`, `<td class="n good">-5.0</td>`, `<td class="poor">1 of 2</td>`,
+		`<td><a href="#table-6">Ablation</a></td>`, `<td class="n fair">+25.3</td>`, `<td class="n good">-5.0</td>`,
+		`<td class="poor">1 of 2</td>`,
 		`<li>one &lt;b&gt;</li>`,
 	} {
 		if !strings.Contains(html, want) {
