@@ -98,6 +98,10 @@ func TestJudge(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	born, err := route.NewBorn([]float64{0.25, 0.75})
+	if err != nil {
+		t.Fatal(err)
+	}
 	matrix, err := route.NewMatrix([][]float64{{0.5, 0.3, 0.2}, {1, 0, 0}, {0, 0.25, 0.75}},
 		[][]float64{{1, 0, 1}, {1, 0, 1}, {1, 0, 1}})
 	if err != nil {
@@ -113,7 +117,8 @@ func TestJudge(t *testing.T) {
 		}
 	}
 	for _, a := range []core.Algorithm{route.R2R{Threshold: tau}, route.CITER{Threshold: tau},
-		route.CoLLM{Threshold: tau}, route.RStitch{Threshold: tau}, route.Recorded{}, route.Stay{}, me, matrix} {
+		route.CoLLM{Threshold: tau}, route.RStitch{Threshold: tau}, route.Recorded{}, route.Stay{}, born, me,
+		matrix} {
 		models := 2
 		if sized, ok := a.(core.Sized); ok {
 			models = sized.Models()
@@ -158,5 +163,28 @@ func TestStay(t *testing.T) {
 		if next, keep := verdict(route.Stay{}, model, r); next != model || !keep {
 			t.Errorf("at model %d: next %d, keep %v", model, next, keep)
 		}
+	}
+}
+
+// TestBorn: a request stays at the model that it is born at, which is drawn by the weights.
+func TestBorn(t *testing.T) {
+	born, err := route.NewBorn([]float64{3, 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		draw   float64
+		models uint32
+		want   int
+	}{{0, 3, 0}, {0.7499, 3, 0}, {0.75, 3, 1}, {0.99, 3, 1}, {0.99, 1, 0}, {0, 2, 1}} {
+		if got := born.Enter(c.draw, c.models); got != c.want {
+			t.Errorf("draw %v among %b: born at %d, want %d", c.draw, c.models, got, c.want)
+		}
+		if got := born.Route(&core.Visit{Models: 3, Model: int32(c.want)}, &core.Result{Draw: 0.9}); got != c.want {
+			t.Errorf("at model %d: goes to %d", c.want, got)
+		}
+	}
+	if _, err := route.NewBorn([]float64{0, 0}); err == nil {
+		t.Error("no weight above 0: no error")
 	}
 }

@@ -137,6 +137,7 @@ func systems(t testing.TB) map[string][]core.Config {
 		"alone":            one(config(1, core.Eager{}, nil)),
 		"other engines":    one(others),
 		"step-sync r2r":    one(config(2, core.StepSync{}, route.R2R{Threshold: 0.65})),
+		"eager born":       one(config(2, core.Eager{}, must(route.NewBorn([]float64{0.5, 0.5})))),
 		"model-sync citer": one(config(2, core.ModelSync{}, route.CITER{Threshold: third})),
 		"eager co-llm":     one(config(2, core.Eager{}, route.CoLLM{Threshold: 0.65})),
 		"delayed r-stitch": one(config(2, delayed(t, 0, 1, 3), route.RStitch{Threshold: 0.65})),

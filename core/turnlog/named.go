@@ -11,7 +11,7 @@ import (
 
 const (
 	policyNames    = "step-sync, model-sync, eager, delayed"
-	algorithmNames = "r2r, citer, co-llm, r-stitch, me, matrix, recorded, stay"
+	algorithmNames = "r2r, citer, co-llm, r-stitch, me, matrix, recorded, stay, born"
 )
 
 func describePolicy(p core.Policy) parameters {
@@ -73,6 +73,8 @@ func describeAlgorithm(a core.Algorithm) parameters {
 		return parameters{Name: "recorded"}
 	case route.Stay:
 		return parameters{Name: "stay"}
+	case route.Born:
+		return parameters{Name: "born", Weights: a.Weights()}
 	case Custom:
 		return parameters{Type: a.Type}
 	default:
@@ -100,6 +102,8 @@ func makeAlgorithm(p *parameters) (core.Algorithm, error) {
 		return route.Recorded{}, nil
 	case "stay":
 		return route.Stay{}, nil
+	case "born":
+		return checked(route.NewBorn(p.Weights))
 	}
 	return nil, jsonline.Wrong("name", fmt.Sprintf("%q", p.Name), "one of "+algorithmNames)
 }

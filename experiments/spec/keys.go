@@ -159,7 +159,8 @@ var Keys = []Key{
 	{"links[].latency", "duration", "any link", "at least 1ns"},
 	{"links[].bandwidth", "number > 0", "any link", "bytes/s; default: size does not matter"},
 
-	{"router.algorithm", "r2r | citer | collm | rstitch | me | matrix | recorded | single", "any router",
+	{"router.algorithm", "r2r | citer | collm | rstitch | me | matrix | recorded | single | query",
+		"any router",
 		"who makes the next token"},
 	{"router.outcome", "bernoulli | bursts | modulated | trace", "r2r, citer, collm and rstitch",
 		"law of the verdicts, or recorded signals; default bernoulli, the only law for rstitch"},
@@ -180,6 +181,7 @@ var Keys = []Key{
 		"recorded requests, the workload too: their paths are played, or the algorithm decides on their signals"},
 	{"router.threshold", "number", `outcome "trace"`, "threshold of the algorithm on the recorded signals"},
 	{"router.model", "model name", "single", "the model that makes all tokens"},
+	{"router.share", "0 to 1", "query", "share of requests that the large model answers as a whole"},
 
 	{"workload.kind", "closed | poisson | gamma | trace | recorded | task", "any workload",
 		"law of the arrivals; recorded: those of router.trace; task: a closed loop over problems, which systems" +

@@ -181,7 +181,7 @@ p = 1.5
 		"1: name: missing, want a name for the folder of the results",
 		"1: policy: missing, want a table with the kind",
 		`1: router.algorithm: missing, want one of "r2r", "citer", "collm", "rstitch", "me", "matrix",` +
-			` "recorded", "single"`,
+			` "recorded", "single", "query"`,
 		"1: workload: missing, want a table with kind, concurrency and lengths",
 		"2: router.treshold_large = 3, unknown key, the nearest known is router.threshold",
 		"3: router.kv_blocks = -1, unknown key, the nearest known is models[].kv.pages",

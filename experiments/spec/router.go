@@ -13,7 +13,7 @@ import (
 func (l *loader) router(s *section, p *Point) {
 	before := len(l.problems)
 	algorithm := s.word("algorithm", "", "r2r", "citer", "collm", "rstitch", "me", "matrix", "recorded",
-		"single")
+		"single", "query")
 	p.Outcome = outcome.Uniform{}
 	switch algorithm {
 	case "r2r", "citer", "collm":
@@ -53,6 +53,9 @@ func (l *loader) router(s *section, p *Point) {
 		l.paths(s, p)
 	case "single":
 		l.single(s, p)
+	case "query":
+		l.twoModels(s, p)
+		l.query(s, p)
 	default:
 		s.number("p", 0, 0, 1)
 		s.giveUp()
@@ -218,6 +221,21 @@ func (l *loader) paths(s *section, p *Point) {
 		p.Paths = append(p.Paths, path)
 	}
 	p.Algorithm, p.Outcome = route.Recorded{}, nil
+}
+
+// query draws for each request which model answers it.
+func (l *loader) query(s *section, p *Point) {
+	if !s.has("share") {
+		s.missing("share", "want the share of requests for the large model, 0 to 1")
+		return
+	}
+	share := s.number("share", 0, 0, 1)
+	born, err := route.NewBorn([]float64{1 - share, share})
+	if err != nil {
+		s.wrong("share", "%v", err)
+		return
+	}
+	p.Algorithm = born
 }
 
 // single sends every request to one model.
