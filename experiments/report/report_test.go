@@ -23,7 +23,9 @@ func ablation() *result.Summary {
 		Experiment: "table-6", Title: "Ablation", Run: "0123456789ab", Replicates: 3, Noise: 0.06,
 		Caption:    "The column N = 1 calibrated the models; `N = 4` is *predicted*.",
 		Discussion: "First.\n\n- one <b>\n- two,\n  of two lines\n\nLast | of all.",
-		Metrics:    []result.Metric{{Name: "throughput_tok_s", Unit: "tok/s", Interval: true}},
+		Metrics: []result.Metric{{Name: "throughput_tok_s", Unit: "tok/s", Interval: true},
+			{Name: "window_s", Unit: "s", Definition: "length of the window"}},
+		Intervals: "over seeds",
 		Axes: []result.Axis{{Name: "variant", Column: "variant", Values: []string{"full", "eager"}},
 			{Name: "concurrency", Column: "concurrency", Values: []string{"1", "4"}}},
 		References: []result.Reference{{Name: "published", Source: "table 6", Metric: "throughput_tok_s"}},
@@ -50,7 +52,7 @@ func ablation() *result.Summary {
 		own, published float64
 	}{{"full", 1, 73, 73.02}, {"full", 4, 200, 210.61}, {"eager", 1, 73, 73.02}, {"eager", 4, 202, 161.26}} {
 		s.Rows = append(s.Rows, result.Row{Point: fmt.Sprint(c.variant, c.n), Policy: "eager",
-			Concurrency: c.n, Replicate: -1, Replicates: 3, Values: []float64{c.own}, Half: []float64{1.5},
+			Concurrency: c.n, Replicate: -1, Replicates: 3, Values: []float64{c.own, 9}, Half: []float64{1.5, 0},
 			Axes:     []result.Place{{Axis: "variant", Text: c.variant}},
 			Warnings: []string{fmt.Sprintf("clamped to %d rows", 2+c.n)}})
 		s.References[0].Points = append(s.References[0].Points, result.ReferencePoint{
@@ -83,6 +85,7 @@ func TestMarkdown(t *testing.T) {
 	markdown, _, out := write(t, ablation())
 	for _, want := range []string{
 		"| Ablation | 2 | 15.2 | +25.3 | 2 | 0.0 | 1 of 2 | 1 of 2 |\n",
+		"The window of measurement: length of the window. Intervals: over seeds.\n",
 		"2 fitted constants, in 1 calibration file.",
 		"| `models.LLM.latency.step` | `\"24.9ms\"` | LLM only, N = 1 | `a.toml` |\n",
 		"| `a.toml` | A100 | SGLang | 2026-10 | table 6 | N = 1 |\n",

@@ -2,7 +2,6 @@ package result
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -177,36 +176,6 @@ func (r *Ratio) Holds() bool {
 		return r.Error == 0
 	}
 	return math.Abs(r.Error) <= RatioTolerance
-}
-
-// Warned is a warning and the points that have it.
-type Warned struct {
-	Text   string
-	Points []string
-}
-
-// Where names the points out of so many.
-func (w *Warned) Where(of int) string {
-	if n := len(w.Points); n > 1 {
-		return fmt.Sprintf("%d of %d points", n, of)
-	}
-	return w.Points[0]
-}
-
-// Warned lists the warnings of all points, each once.
-func (s *Summary) Warned() []Warned {
-	var all []Warned
-	for i := range s.Rows {
-		for _, text := range s.Rows[i].Warnings {
-			at := slices.IndexFunc(all, func(w Warned) bool { return w.Text == text })
-			if at < 0 {
-				at = len(all)
-				all = append(all, Warned{Text: text})
-			}
-			all[at].Points = append(all[at].Points, s.Rows[i].Point)
-		}
-	}
-	return all
 }
 
 // Ratios computes the checks of a summary.
