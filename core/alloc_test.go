@@ -176,6 +176,7 @@ func TestNoAllocation(t *testing.T) {
 			{"budget", core.Eager{}, func(c *core.Config) { c.TokenBudget = 24 }},
 			{"rows", core.Eager{}, func(c *core.Config) { c.Models[0].RowsMax = 2 }},
 			{"static", delayed, func(c *core.Config) { c.Static = true }},
+			{"unmixed", delayed, func(c *core.Config) { c.Unmixed = true }},
 			{"calls a token", delayed, func(c *core.Config) {
 				c.Models[0].TokenCalls, c.Models[1].TokenCalls = true, true
 			}},

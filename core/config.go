@@ -36,6 +36,9 @@ type Config struct {
 	// Static: requests are admitted only when nobody is live, up to LiveMax at once, as in engines without
 	// continuous batching.
 	Static bool
+	// Unmixed: a step that feeds some request more than one token takes no request that goes on where it is by
+	// one token, as in engines that run extend and decode steps apart. What begins or is longer goes first.
+	Unmixed bool
 
 	// Requests is the number of slots: requests live or waiting for admission.
 	Requests int

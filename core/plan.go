@@ -66,20 +66,20 @@ func (s *Scheduler) unstall(blocked bool) {
 // launch takes the queue of model mi, oldest first, into a forward pass: all of it, or what
 // rows, pages and the token budget allow. It reports whether anything was taken.
 //
+// Unmixed, what goes on by one token waits while others are fed more, unless these have no pages.
+//
 // Under a token budget, rows that need at most a page of tokens go first, and long prompts
 // share what is left, at least a page and a row: neither can starve the other.
 func (s *Scheduler) launch(mi int) bool {
 	m := &s.models[mi]
 	m.rows, m.apart = m.rows[:0], m.calls || m.forgets
-	page := int32(s.c.PageTokens)
-	whole := s.c.TokenBudget == 0 && len(m.queue) <= m.rowsMax && s.makeRoom(m, mi)
+	m.extend = s.c.Unmixed && m.mixed()
+	whole := !m.extend && s.c.TokenBudget == 0 && len(m.queue) <= m.rowsMax && s.makeRoom(m, mi)
 	if whole {
 		m.takeAll()
-	} else if s.c.TokenBudget != 0 && m.rowsMax > 1 && s.anyLong(mi, page) {
-		left := s.take(mi, int32(s.c.TokenBudget)-page, m.rowsMax-1, 0, page)
-		s.take(mi, left+page, m.rowsMax, page, tokensMax)
-	} else {
-		s.take(mi, cmp.Or(int32(s.c.TokenBudget), tokensMax), m.rowsMax, 0, tokensMax)
+	} else if s.takeSome(mi); len(m.rows) == 0 && m.extend {
+		m.extend = false
+		s.takeSome(mi)
 	}
 	if len(m.rows) == 0 {
 		return false
@@ -105,6 +105,27 @@ func (s *Scheduler) launch(mi int) bool {
 	l.Pendings, l.PendingNs = m.pendings, m.pendingNs
 	m.tally = tally{}
 	return true
+}
+
+// mixed reports whether the queue has both requests to be fed more than a token and such as go on by one.
+func (m *model) mixed() bool {
+	long, short := false, false
+	for _, seat := range m.queue {
+		one := seat.of.known-seat.kv == 1
+		long, short = long || !one, short || one && !seat.returned
+	}
+	return long && short
+}
+
+// takeSome adds rows within rowsMax and the token budget.
+func (s *Scheduler) takeSome(mi int) {
+	m, page := &s.models[mi], int32(s.c.PageTokens)
+	if s.c.TokenBudget != 0 && m.rowsMax > 1 && s.anyLong(mi, page) {
+		left := s.take(mi, int32(s.c.TokenBudget)-page, m.rowsMax-1, 0, page)
+		s.take(mi, left+page, m.rowsMax, page, tokensMax)
+		return
+	}
+	s.take(mi, cmp.Or(int32(s.c.TokenBudget), tokensMax), m.rowsMax, 0, tokensMax)
 }
 
 // begun reports whether a request in the queue of model mi has had a chunk and needs more.
@@ -186,7 +207,7 @@ func (s *Scheduler) take(mi int, budget int32, rowsMax int, low, high int32) int
 			break
 		}
 		fresh := seat.of.known - seat.kv
-		if fresh <= low || fresh > high || seat.state != seatQueued {
+		if fresh <= low || fresh > high || seat.state != seatQueued || m.extend && fresh == 1 && !seat.returned {
 			continue
 		}
 		if fresh > budget && high == int32(s.c.PageTokens) {

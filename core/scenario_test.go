@@ -23,7 +23,8 @@ var update = flag.Bool("update", false, "write what the scenarios give into thei
 //
 //	model NAME pages N step MS [node N] [rows N] [calls token] [reuse no]
 //	policy step-sync | model-sync | eager | delayed B... [wait MS]
-//	set page N | budget N | requests N | live N | context N | admission optimistic | batching static
+//	set page N | budget N | requests N | live N | context N | admission optimistic | batching static |
+//	    steps apart
 //	link FROM TO MS
 //	request ID at MS prompt N or IDS max N [entry NAME] [models A,B] [prefix KEYS] : PASSES
 //	cancel ID at MS [stop string]
@@ -129,6 +130,7 @@ func (sc *scenario) line(f []string) {
 		if o.text("admission") == "optimistic" {
 			sc.config.Admission = core.Optimistic
 		}
+		sc.config.Unmixed = sc.config.Unmixed || o.text("steps") == "apart"
 		sc.config.Static = sc.config.Static || o.text("batching") == "static"
 	case "link":
 		sc.links[[2]int{sc.int(f[1]), sc.int(f[2])}] = core.Time(sc.int(f[3])) * ms

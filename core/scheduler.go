@@ -90,6 +90,7 @@ type model struct {
 	apart    bool // rows of the launch in flight take rowDone: one has no Head, or calls end with them
 	calls    bool // Model.TokenCalls
 	forgets  bool // Model.Forgets
+	extend   bool // the launch that is made leaves out what goes on by one token (Config.Unmixed)
 	results  []Result
 	reserved int // pages promised here, also for a model of another node
 	pages    int

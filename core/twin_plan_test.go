@@ -118,8 +118,23 @@ func (t *twin) launch(m int) bool {
 	return true
 }
 
-// takeRows: short rows before long prompts if there is a token budget, each in queue order.
+// takeRows: unmixed, requests that go on by one token are left out while others have more, unless these have
+// no pages.
 func (t *twin) takeRows(m int) {
+	queue := t.models[m].queue
+	goesOn := func(r *twinRequest) bool { return r.known-r.seats[m].kv == 1 && !r.seats[m].returned }
+	isLong := func(r *twinRequest) bool { return r.known-r.seats[m].kv > 1 }
+	if t.c.Unmixed && slices.ContainsFunc(queue, isLong) {
+		t.takeAmong(m, slices.DeleteFunc(slices.Clone(queue), goesOn))
+		if len(t.models[m].rows) > 0 {
+			return
+		}
+	}
+	t.takeAmong(m, queue)
+}
+
+// takeAmong: short rows before long prompts if there is a token budget, each in queue order.
+func (t *twin) takeAmong(m int, queue []*twinRequest) {
 	mo, page, budget := t.models[m], t.c.PageTokens, t.c.TokenBudget
 	rowsMax := t.c.Models[m].RowsMax
 	if rowsMax == 0 {
@@ -130,11 +145,11 @@ func (t *twin) takeRows(m int) {
 	}
 	fresh := func(r *twinRequest) int { return r.known - r.seats[m].kv }
 	long := t.c.TokenBudget > 0 && rowsMax > 1 &&
-		slices.ContainsFunc(mo.queue, func(r *twinRequest) bool { return fresh(r) > page })
+		slices.ContainsFunc(queue, func(r *twinRequest) bool { return fresh(r) > page })
 	mo.rows, mo.running = nil, nil
 	if long { // a page and a row are kept for long prompts
 		budget -= page
-		for _, r := range mo.queue {
+		for _, r := range queue {
 			if fresh(r) > page {
 				continue
 			}
@@ -145,7 +160,7 @@ func (t *twin) takeRows(m int) {
 		}
 		budget += page
 	}
-	for _, r := range mo.queue {
+	for _, r := range queue {
 		if r.place == "queued" && (!long || fresh(r) > page) && budget > 0 && len(mo.rows) < rowsMax {
 			budget -= t.takeRow(r, m, budget)
 		}

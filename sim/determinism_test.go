@@ -133,6 +133,7 @@ func TestEnginesAnswerAlike(t *testing.T) {
 	}
 	for name, change := range map[string]func(c *core.Config){
 		"static":        func(c *core.Config) { c.Static = true },
+		"unmixed":       func(c *core.Config) { c.Unmixed = true },
 		"calls a token": func(c *core.Config) { c.Models[0].TokenCalls, c.Models[2].TokenCalls = true, true },
 		"forgets":       func(c *core.Config) { c.Models[1].Forgets = true },
 		"forgets tokens": func(c *core.Config) {

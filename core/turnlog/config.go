@@ -28,6 +28,7 @@ func showConfig(f *fields, c *core.Config) {
 	showPolicy(f, &c.Policy)
 	word(f, "admission", &c.Admission, admissionNames)
 	flag(f, "static", &c.Static)
+	flag(f, "unmixed", &c.Unmixed)
 	signed(f, "requests", &c.Requests)
 	signed(f, "live_max", &c.LiveMax)
 	signed(f, "context_max", &c.ContextMax)

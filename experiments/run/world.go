@@ -18,7 +18,8 @@ func configure(p *spec.Point, policy core.Policy) core.Config {
 	c := core.Config{
 		Algorithm: p.Algorithm, Policy: policy, Admission: p.Admission,
 		Requests: p.Concurrency + p.Queue, LiveMax: p.Concurrency,
-		ContextMax: p.ContextMax, PageTokens: p.PageTokens, TokenBudget: p.Budget, Static: p.Static,
+		ContextMax: p.ContextMax, PageTokens: p.PageTokens, TokenBudget: p.Budget,
+		Static: p.Static, Unmixed: p.Unmixed,
 	}
 	nodes := 1
 	for _, m := range p.Models {

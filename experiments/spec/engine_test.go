@@ -92,6 +92,14 @@ func TestEngineProblems(t *testing.T) {
 		` "planned", want thresholds as integers: the chain can not plan here, batches are static`) {
 		t.Errorf("planned static batches: problems\n%v", got)
 	}
+	stitch := strings.Replace(good, `"r2r"`, `"rstitch"`, 1)
+	stitch = strings.Replace(stitch, "p = 0.35", "p = 0.35\np_return = 0.5", 1)
+	for text, warnings := range map[string]int{good: 0, stitch: 1} { // none of R2R
+		s, err := Parse("s.toml", text+"[scheduler]\nsteps = \"apart\"\n")
+		if err != nil || !s.Points[0].Unmixed || len(s.Points[0].Warnings) != warnings {
+			t.Errorf("steps apart: %v, %+v, want %d warnings", err, s, warnings)
+		}
+	}
 	got := problemsOf(t, good+"[scheduler]\nbatching = \"statc\"\n")
 	want := []string{`20: scheduler.batching = "statc", want one of "continuous", "static", the nearest is` +
 		` "static"`}

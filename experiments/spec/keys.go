@@ -248,6 +248,9 @@ var Keys = []Key{
 	{"scheduler.admission", "reserve | optimistic", "any spec", "how KV is promised; default reserve"},
 	{"scheduler.batching", "continuous | static", "any spec",
 		"static: requests are admitted only when none is left, up to the concurrency at once; default continuous"},
+	{"scheduler.steps", "mixed | apart", "any spec",
+		"apart: while some request is fed more than a token, those that go on where they are by one wait, as in" +
+			" engines that run extend and decode steps apart; default mixed"},
 	{"scheduler.page_tokens", "integer >= 1", "any spec", "tokens of a KV page; default 16"},
 	{"scheduler.token_budget", "integer >= 0", "any spec",
 		"most tokens fed in a launch; default 0, no bound"},

@@ -154,6 +154,19 @@ func (l *loader) planned(s *section, p *Point) {
 	}
 }
 
+// goOn reports whether requests that come to a model with several tokens can meet such as go on there by one:
+// where they can stay after a step, at any model but R2R's small one, to which they come back with one token.
+func (p *Point) goOn() bool {
+	for i, row := range p.Routing {
+		for j, back := range p.Routing {
+			if j != i && row[i] > 0 && back[i] > 0 && back[i] < 1 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // Unpredictable says why the throughput model does not describe the point's models and router, or is empty
 // if it does.
 func (p *Point) Unpredictable() string {

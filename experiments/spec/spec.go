@@ -116,6 +116,7 @@ type Point struct {
 	Policy     Policy
 	Admission  core.Admission
 	Static     bool // batches, as in core.Config
+	Unmixed    bool // steps, as in core.Config
 	PageTokens int
 	Budget     int
 	ContextMax int
@@ -378,6 +379,11 @@ func (l *loader) scheduler(s *section, p *Point) {
 		p.Admission = core.Optimistic
 	}
 	p.Static = s.word("batching", "continuous", "continuous", "static") == "static"
+	p.Unmixed = s.word("steps", "mixed", "mixed", "apart") == "apart"
+	if p.Unmixed && p.goOn() {
+		l.warnings = append(l.warnings, "the chain, where it predicts and plans, lets requests that come to a"+
+			" model and requests that go on there share a step, which scheduler.steps = \"apart\" does not")
+	}
 	const tokensMax = 1 << 30
 	p.PageTokens = int(s.whole("page_tokens", 16, 1, 1<<16))
 	p.Budget = int(s.whole("token_budget", 0, 0, tokensMax))
