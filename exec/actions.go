@@ -112,6 +112,7 @@ func (l *Loop) leave(e *core.Leave) {
 		return // a guest that came and ended before its first message
 	}
 	delete(requests, e.ID)
+	l.own.remove(q.request)
 	if e.Slot >= 0 {
 		l.bySlot[e.Slot] = nil
 		for m := range l.runners {

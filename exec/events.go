@@ -62,6 +62,7 @@ func (l *Loop) batchDone(e *stamped) core.Event {
 func (l *Loop) submission(e *stamped) core.Event {
 	r := e.request
 	l.submitted[r.ID] = newSequence(r)
+	l.own.add(r)
 	arrival := r.Arrival
 	if arrival == 0 || arrival > e.at {
 		arrival = e.at

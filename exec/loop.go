@@ -27,6 +27,9 @@ type Config struct {
 	// Observe, if set, sees every turn right after it, from the loop's goroutine. What it is
 	// shown is overwritten later.
 	Observe func(node int, now core.Time, in []core.Event, out *core.Actions)
+	// OwnAlgorithms lets requests bring an Algorithm of their own, at the price of a call or two a row where
+	// Core.Algorithm is a core.Batch.
+	OwnAlgorithms bool
 	// Vocab bounds the ids of prompts: those below it are known to the models. 0 means no bound.
 	Vocab int
 	// Failed, if set, is told of device and link errors, from the loop's goroutine.
@@ -43,6 +46,9 @@ type Request struct {
 	Models    uint32 // as core.Submission.Models
 	Draw      float64
 	Prefix    []uint64
+	// Algorithm, if not nil, takes the place of Config.Core.Algorithm, and is as that: no core.Entry and no
+	// core.Receiver. It needs Config.OwnAlgorithms.
+	Algorithm core.Algorithm
 	// Sampling says how its tokens are drawn; nil: the most likely one each time.
 	Sampling *Sampling
 	// Arrival is when the request was planned to come, no later than it does: delays are
@@ -63,6 +69,7 @@ type Sink interface {
 type Loop struct {
 	c         Config
 	s         *core.Scheduler
+	own       *owned // nil: requests have no algorithms of their own
 	start     time.Time
 	inbox     inbox
 	runners   []runner
@@ -82,6 +89,14 @@ var ErrStopped = errors.New("exec: the loop has ended")
 
 // New checks c and makes a Loop whose time starts now.
 func New(c Config) (*Loop, error) {
+	var own *owned
+	if c.OwnAlgorithms {
+		var err error
+		if own, err = newOwned(&c); err != nil {
+			return nil, err
+		}
+		c.Core.Algorithm = own
+	}
 	s, err := core.New(c.Core)
 	if err != nil {
 		return nil, err
@@ -90,7 +105,7 @@ func New(c Config) (*Loop, error) {
 		return nil, err
 	}
 	l := &Loop{
-		c: c, s: s, start: time.Now(), inbox: newInbox(),
+		c: c, s: s, own: own, start: time.Now(), inbox: newInbox(),
 		sequences: make(map[uint64]*sequence), submitted: make(map[uint64]*sequence),
 		bySlot: make([]*sequence, c.Core.Requests), runners: make([]runner, len(c.Core.Models)),
 		timings: make([]Timing, len(c.Core.Models)),
@@ -158,6 +173,9 @@ func (c *Config) refusal(r *Request) error {
 		if c.Vocab > 0 && (id < 0 || int(id) >= c.Vocab) {
 			return fmt.Errorf("prompt[%d] = %d, want 0 to %d", i, id, c.Vocab-1)
 		}
+	}
+	if r.Algorithm != nil && !c.OwnAlgorithms {
+		return errors.New("an Algorithm of its own, and Config.OwnAlgorithms is not set")
 	}
 	if r.Sampling == nil {
 		return nil
