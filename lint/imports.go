@@ -26,6 +26,8 @@ var layers = []layer{
 	{folder: "exec", own: []string{"core"}, tests: []string{"sim"}},
 	{folder: "exec/model/chat", own: []string{"exec/model"}, public: []string{"github.com/ardanlabs/jinja"}},
 	{folder: "exec/model/query", own: []string{"exec/model"}, public: []string{"gonum.org/v1/gonum"}},
+	{folder: "exec/serve", own: []string{"core", "exec"},
+		public: []string{"github.com/prometheus/client_golang"}},
 	{folder: "cuda", own: []string{"core", "exec"}},
 	{folder: "plots", public: []string{"gonum.org/v1/plot", "golang.org/x/image"}},
 	{folder: "experiments/cli", own: []string{"core", "sim", "exec", "plots", "cuda", "experiments"},
@@ -38,7 +40,8 @@ var layers = []layer{
 }
 
 // testModules are the modules that any test may import.
-var testModules = []string{"github.com/google/go-cmp", "pgregory.net/rapid", "gonum.org/v1/gonum"}
+var testModules = []string{"github.com/google/go-cmp", "pgregory.net/rapid", "gonum.org/v1/gonum",
+	"github.com/openai/openai-go", "github.com/prometheus/client_golang"}
 
 // impure are the packages that the scheduler core must not touch, by the reason.
 var impure = map[string]string{

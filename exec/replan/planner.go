@@ -1,0 +1,291 @@
+package replan
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"tokenrouter/core"
+	"tokenrouter/core/chain"
+)
+
+// Config says what a Planner plans for.
+type Config struct {
+	Models  int       // of the scheduler, at least 1
+	LiveMax int       // most live requests, at least 1
+	MaxWait core.Time // as core.Delayed.MaxWait
+	// Every is how often measured values are looked at; 0: every 2 s.
+	Every time.Duration
+}
+
+const (
+	everyDefault = 2 * time.Second
+	// drift is by how much a measured value must have moved for thresholds to be planned again.
+	drift = 0.1
+	// planTimeMax ends a plan that takes too long. The thresholds in force stay.
+	planTimeMax = 5 * time.Second
+	// heldFrom is the N from which only the last model's threshold is searched, the others being 1, and
+	// plannedMax the last N that is planned for: its thresholds hold for larger N too.
+	heldFrom, plannedMax = 17, 64
+)
+
+// options bound the chains: a coarser quantum is enough for values that move.
+var options = chain.Options{Round: true, Coarsen: true, MaxStates: 1 << 11, MaxTransitions: 1 << 16}
+
+// Planner is a core.Policy that batches by planned thresholds: at first all are 1. Its methods Start, Observe
+// and those of Watched are for the loop's goroutine, Run is for another, and State for any.
+type Planner struct {
+	c     Config
+	table atomic.Pointer[core.Thresholds] // in force
+	wake  chan struct{}                   // an N has come up
+
+	mu      sync.Mutex
+	seen    *measured
+	live    int // N
+	planned *Figures
+	rows    map[int][]int    // by N: of planned
+	rates   map[int]float64  // of those, tok/s
+	at      time.Time        // of the last plan
+	err     error            // of the last plan
+	wanted  map[int]struct{} // N that have come up
+}
+
+// New makes a Planner whose thresholds are all 1.
+func New(c Config) (*Planner, error) {
+	if c.Models < 1 || c.Models > core.ModelsMax || c.LiveMax < 1 || c.MaxWait < 0 || c.Every < 0 {
+		return nil, fmt.Errorf("replan: %+v, want 1 to %d models, LiveMax from 1, MaxWait and Every from 0", c,
+			core.ModelsMax)
+	}
+	if c.Every == 0 {
+		c.Every = everyDefault
+	}
+	p := &Planner{
+		c: c, wake: make(chan struct{}, 1), seen: newMeasured(c.Models), rows: make(map[int][]int),
+		rates: make(map[int]float64), wanted: make(map[int]struct{}),
+	}
+	return p, p.force()
+}
+
+// Start is core.Delayed with the thresholds in force.
+func (p *Planner) Start(m int, v *core.View) bool {
+	return core.Delayed{Thresholds: *p.table.Load(), MaxWait: p.c.MaxWait}.Start(m, v)
+}
+
+// Observe hears of a turn (exec.Config.Observe). live is N after it.
+func (p *Planner) Observe(now core.Time, in []core.Event, out *core.Actions, live int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i := range in {
+		if in[i].Kind == core.BatchDone {
+			p.seen.done(now, in[i].Model, in[i].Failed)
+		}
+	}
+	for i := range out.Launches {
+		p.seen.launched(now, &out.Launches[i])
+	}
+	if live == p.live {
+		return
+	}
+	p.live = live
+	if n := min(live, plannedMax); n > 0 {
+		if _, known := p.wanted[n]; !known {
+			p.wanted[n] = struct{}{}
+			select {
+			case p.wake <- struct{}{}:
+			default:
+			}
+		}
+	}
+}
+
+// Watched is the algorithm with its verdicts counted. It is no core.Batch. Of what else a may be it is a
+// core.Entry, if a is.
+func (p *Planner) Watched(a core.Algorithm) core.Algorithm {
+	w := watched{planner: p, algorithm: a}
+	if e, ok := a.(core.Entry); ok {
+		return watchedEntry{w, e}
+	}
+	return w
+}
+
+type watched struct {
+	planner   *Planner
+	algorithm core.Algorithm
+}
+
+// Route is the algorithm's. A token that stays is committed.
+func (w watched) Route(v *core.Visit, r *core.Result) int {
+	next := w.algorithm.Route(v, r)
+	if next == int(v.Model) {
+		w.planner.move(next, next, true)
+	}
+	return next
+}
+
+// Send is the algorithm's.
+func (w watched) Send(v *core.Visit, r *core.Result, peer int) bool {
+	keep := w.algorithm.Send(v, r, peer)
+	w.planner.move(int(v.Model), peer, keep)
+	return keep
+}
+
+type watchedEntry struct {
+	watched
+	core.Entry
+}
+
+func (p *Planner) move(from, to int, keep bool) {
+	p.mu.Lock()
+	p.seen.move(from, to, keep)
+	p.mu.Unlock()
+}
+
+// Run plans until ctx ends.
+func (p *Planner) Run(ctx context.Context) {
+	every := time.NewTicker(p.c.Every)
+	defer every.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-p.wake:
+		case <-every.C:
+		}
+		p.plan(ctx)
+	}
+}
+
+// plan finds the thresholds of every N that has come up and has none for the present values.
+func (p *Planner) plan(ctx context.Context) {
+	p.mu.Lock()
+	figures := p.seen.figures()
+	if figures == nil {
+		p.mu.Unlock()
+		return
+	}
+	if p.planned == nil || moved(p.planned, figures) {
+		p.planned = figures
+		clear(p.rows)
+		clear(p.rates)
+	}
+	figures = p.planned
+	var missing []int
+	for n := range p.wanted {
+		if p.rows[n] == nil {
+			missing = append(missing, n)
+		}
+	}
+	p.mu.Unlock()
+	if len(missing) == 0 {
+		return
+	}
+	slices.Sort(missing)
+	limited, end := context.WithTimeout(ctx, planTimeMax)
+	defer end()
+	found, rates := make(map[int][]int), make(map[int]float64)
+	var failed error
+	for _, n := range missing {
+		row, rate, err := best(limited, figures, n)
+		if err != nil {
+			failed = fmt.Errorf("thresholds for N = %d: %w", n, err)
+			break
+		}
+		found[n], rates[n] = row, rate
+	}
+	p.take(found, rates, failed)
+}
+
+// take puts what was planned in force.
+func (p *Planner) take(found map[int][]int, rates map[int]float64, failed error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for n, row := range found {
+		p.rows[n], p.rates[n] = row, rates[n]
+	}
+	p.at, p.err = time.Now(), failed
+	if err := p.force(); err != nil {
+		p.err = err
+	}
+}
+
+// force puts the rows in force: those of each N, where there are none those of the next smaller, which are
+// feasible there too, and all 1 where there is no smaller either.
+func (p *Planner) force() error {
+	row := slices.Repeat([]int{1}, p.c.Models)
+	var table [][]int
+	for n := 1; n <= min(p.c.LiveMax, plannedMax); n++ {
+		if own := p.rows[n]; own != nil {
+			row = own
+		}
+		table = append(table, row)
+	}
+	t, err := core.TableThresholds(table)
+	if err == nil {
+		p.table.Store(&t)
+	}
+	return err
+}
+
+// best is the best feasible set at n, and its throughput, tok/s.
+func best(ctx context.Context, f *Figures, n int) ([]int, float64, error) {
+	m := chain.Model{Routing: f.Routing, Commit: f.Commit, Step: f.Step}
+	var hold []int
+	if n >= heldFrom {
+		hold = slices.Repeat([]int{1}, len(f.Step))
+		hold[len(hold)-1] = 0
+	}
+	m.QuantumNs = m.EstimateQuantum(n)
+	found, err := chain.Search(ctx, m, n, hold, chain.SearchOptions{Options: options})
+	if err != nil {
+		return nil, 0, err
+	}
+	point := found.Points[found.Best]
+	return point.Thresholds, point.Solution.ThroughputTokS, nil
+}
+
+// moved says whether a value of b is off that of a by more than drift. Shares are compared to 1.
+func moved(a, b *Figures) bool {
+	far := func(x, y, scale float64) bool { return math.Abs(x-y) > drift*scale }
+	for i := range a.Routing {
+		for j := range a.Routing[i] {
+			x, y := a.Routing[i][j], b.Routing[i][j]
+			if far(x, y, max(min(x, y), drift)) {
+				return true
+			}
+		}
+		for _, rows := range []int{1, 8} {
+			x, errX := a.Step[i].At(rows)
+			y, errY := b.Step[i].At(rows)
+			if errX != nil || errY != nil || far(float64(x), float64(y), float64(min(x, y))) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// State is what a Planner has in force.
+type State struct {
+	Live       int
+	Thresholds []int     // in force at Live; at 0 those of 1
+	Planned    bool      // they are of a plan; if not, all are 1, or those of a smaller N
+	RateTokS   float64   // that the plan promises at Live; 0 if not Planned
+	Figures    *Figures  // that were planned with; nil: none yet
+	At         time.Time // of the last plan
+	Err        error     // of the last plan
+}
+
+// State is the present one.
+func (p *Planner) State() State {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := min(max(p.live, 1), plannedMax)
+	return State{
+		Live: p.live, Thresholds: p.table.Load().Row(n), Planned: p.rows[n] != nil, RateTokS: p.rates[n],
+		Figures: p.planned, At: p.at, Err: p.err,
+	}
+}
