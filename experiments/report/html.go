@@ -17,10 +17,12 @@ table { border-collapse: collapse; margin: 1rem 0; font-size: 0.87rem; }
 th, td { padding: 0.22rem 0.7rem; border-bottom: 1px solid #ddd; text-align: left; vertical-align: top; }
 th { border-bottom: 2px solid #888; } .n { text-align: right; font-variant-numeric: tabular-nums; }
 tr.strong td { font-weight: bold; border-top: 2px solid #888; }
+td.n, td.good, td.fair, td.poor { white-space: nowrap; } a { color: #0072b2; text-decoration: none; }
 td.good { background: #e3f2e6; } td.fair { background: #fdf3d3; } td.poor { background: #f9d9d2; }
-figure { margin: 1.2rem 0; } figure img { max-width: 100%; border: 1px solid #eee; }
+figure { margin: 1.2rem 0; } figure img { max-width: 100%; height: auto; border: 1px solid #eee; }
 code { font-size: 0.92em; background: #f3f3f3; padding: 0 0.2em; } .scroll { overflow-x: auto; }
-@media print { body { max-width: none; } h2 { break-before: page; } table, figure { break-inside: avoid; } }
+@media print { body { max-width: none; } .scroll { overflow: visible; } tr, figure { break-inside: avoid; }
+  h2, h3 { break-after: avoid; } }
 `
 
 // html writes the page with everything in it.
@@ -48,8 +50,8 @@ func (p *page) html(title string) []byte {
 		case cells:
 			one.html(&b)
 		case picture:
-			fmt.Fprintf(&b, "<figure><img alt=\"%s\" src=\"data:image/svg+xml;base64,%s\"></figure>\n",
-				html.EscapeString(one.title), base64.StdEncoding.EncodeToString(one.svg))
+			fmt.Fprintf(&b, "<figure><img alt=\"%s\" width=\"%d\" src=\"data:image/svg+xml;base64,%s\"></figure>\n",
+				html.EscapeString(one.title), one.width, base64.StdEncoding.EncodeToString(one.svg))
 		}
 	}
 	b.WriteString("</body>\n</html>\n")

@@ -50,6 +50,7 @@ const (
 type picture struct {
 	name  string
 	title string
+	width int // in the HTML page, CSS pixels
 	png   []byte
 	svg   []byte
 }

@@ -100,7 +100,7 @@ func (p *page) rules(all []*result.Summary) {
 	for _, s := range all {
 		at := slices.IndexFunc(s.Metrics, func(m result.Metric) bool { return m.Name == "window_s" })
 		if at >= 0 && s.Intervals != "" {
-			p.add(paragraph(fmt.Sprintf("The window of measurement: %s. Intervals: %s.", s.Metrics[at].Definition,
+			p.add(paragraph(fmt.Sprintf("Window of measurement (`window_s`): %s. Intervals: %s.", s.Metrics[at].Definition,
 				s.Intervals)))
 			return
 		}
@@ -184,7 +184,9 @@ func (p *page) experiment(s *result.Summary) error {
 		if err != nil {
 			return fmt.Errorf("figure %s: %w", f.Name, err)
 		}
-		one := picture{name: s.Experiment + "-" + f.Name, title: f.Title}
+		const pixelsPerPoint = 2 // half as large again as on paper
+		one := picture{name: s.Experiment + "-" + f.Name, title: f.Title,
+			width: int(drawn.Width.Points() * pixelsPerPoint)}
 		if one.png, err = drawn.PNG(); err != nil {
 			return err
 		}

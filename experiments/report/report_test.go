@@ -85,7 +85,7 @@ func TestMarkdown(t *testing.T) {
 	markdown, _, out := write(t, ablation())
 	for _, want := range []string{
 		"| Ablation | 2 | 15.2 | +25.3 | 2 | 0.0 | 1 of 2 | 1 of 2 |\n",
-		"The window of measurement: length of the window. Intervals: over seeds.\n",
+		"Window of measurement (`window_s`): length of the window. Intervals: over seeds.\n",
 		"2 fitted constants, in 1 calibration file.",
 		"| `models.LLM.latency.step` | `\"24.9ms\"` | LLM only, N = 1 | `a.toml` |\n",
 		"| `a.toml` | A100 | SGLang | 2026-10 | table 6 | N = 1 |\n",
@@ -117,7 +117,7 @@ func TestHTML(t *testing.T) {
 	_, html, _ := write(t, ablation())
 	for _, want := range []string{
 		`<h2 id="table-6">Ablation</h2>`, `<code>N = 4</code>`,
-		`<img alt="Ablation" src="data:image/svg+xml;base64,`,
+		`<img alt="Ablation" width="489" src="data:image/svg+xml;base64,`,
 		`<td><a href="#table-6">Ablation</a></td>`, `<td class="n fair">+25.3</td>`, `<td class="n good">-5.0</td>`,
 		`<td class="poor">1 of 2</td>`,
 		`<li>one &lt;b&gt;</li>`,

@@ -1,6 +1,8 @@
 package spec
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -202,6 +204,27 @@ func TestReferenceUse(t *testing.T) {
 		write(t, dir, "values.csv", c.text)
 		if _, err := Load(dir + "/s.toml"); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: error %v, want %q in it", c.name, err, c.want)
+		}
+	}
+}
+
+// TestFileNames: files go by their names from the spec's own folder, whichever file names them, so that results
+// name no machine.
+func TestFileNames(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, "c.toml", pairFile)
+	models := good[strings.Index(good, "models"):strings.Index(good, "[router]")]
+	below := write(t, dir, "below.toml", strings.Replace(good, models, "calibration = \"c.toml\"\n", 1))
+	if err := os.Mkdir(filepath.Join(dir, "short"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"above.toml": "c.toml", "short/above.toml": "../c.toml"} {
+		s, err := Load(write(t, dir, name, "extends = \""+below+"\"\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := s.Calibrations[0].File; got != want || strings.Contains(string(s.Resolved), dir) {
+			t.Errorf("%s: file %q, want %q; resolved:\n%s", name, got, want, s.Resolved)
 		}
 	}
 }

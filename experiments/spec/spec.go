@@ -3,6 +3,7 @@ package spec
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -428,8 +429,11 @@ func (l *loader) fileAt(n *node, key string) (path string, content []byte) {
 
 // named is a file as it goes by in a resolved spec and in results: from the spec's own folder.
 func (l *loader) named(path string) string {
-	if from, err := filepath.Rel(filepath.Dir(l.spec.File), path); err == nil {
-		return filepath.ToSlash(from)
+	folder, failed := filepath.Abs(filepath.Dir(l.spec.File))
+	full, fault := filepath.Abs(path)
+	from, err := filepath.Rel(folder, full)
+	if errors.Join(failed, fault, err) != nil {
+		return path
 	}
-	return path
+	return filepath.ToSlash(from)
 }
