@@ -1,7 +1,9 @@
 package serve
 
 import (
+	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -147,6 +149,41 @@ func TestOthers(t *testing.T) {
 			append(key, "X-Request-Id", "mine-2")...)
 		if id := p.read(t).ID; id != "cmpl-mine-2" {
 			t.Errorf("id %q, want cmpl-mine-2", id)
+		}
+	})
+}
+
+// TestOpenAPI: the document lists the fields that the server knows, and no others: one with a value of a wrong
+// kind is refused by its name, and not because it is unknown.
+func TestOpenAPI(t *testing.T) {
+	var d struct {
+		Components struct {
+			Schemas map[string]struct {
+				Properties map[string]json.RawMessage
+			}
+		}
+	}
+	if err := json.Unmarshal(openAPI, &d); err != nil {
+		t.Fatal(err)
+	}
+	free := []string{"user", "chat_template_kwargs"} // take any text, any object
+	serving(t, []string{"a"}, nil, func(r *rig) {
+		for schema, path := range map[string]string{
+			"ChatRequest": "/v1/chat/completions", "CompletionRequest": "/v1/completions", "TokenizeRequest": "/tokenize",
+		} {
+			if n := len(d.Components.Schemas[schema].Properties); n < 6 {
+				t.Errorf("%s has %d fields", schema, n)
+			}
+			for name := range d.Components.Schemas[schema].Properties {
+				body := `{"` + name + `":{"x":[1]}}`
+				if name != "model" {
+					body = `{"model":"pair","` + name + `":{"x":[1]}}`
+				}
+				param, message := r.do("POST", path, body).failure(t)
+				if !slices.Contains(free, name) && (param != name || strings.Contains(message, "not a field")) {
+					t.Errorf("%s: %s: %q: %s", path, name, param, message)
+				}
+			}
 		}
 	})
 }

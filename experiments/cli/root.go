@@ -98,7 +98,7 @@ real models.`,
 
 func commands() []*cobra.Command {
 	return []*cobra.Command{
-		newRun(), newPredict(), newPlot(), newCompare(), newTrace(), newModel(), newRouter(), newGenerate(),
+		newRun(), newPredict(), newPlot(), newCompare(), newTrace(), newModel(), newRouter(), newGenerate(), newServe(),
 		newCalibrate(), newTask(), newVersion(), newCompletion(),
 	}
 }

@@ -18,6 +18,8 @@ type Run struct {
 	Seed    uint64 // of all draws of requests without a seed of their own
 	Observe func(node int, now core.Time, in []core.Event, out *core.Actions)
 	Failed  func(error) // is told of device errors, from the loop's goroutine
+	// OwnAlgorithms is exec.Config.OwnAlgorithms.
+	OwnAlgorithms bool
 	// Device, if set, is given the device of each model and returns what takes its place.
 	Device func(model int, d exec.Device) exec.Device
 	// Progress, if set, is told how many bytes of all models' weights are in place.
@@ -95,6 +97,7 @@ func (s *System) start(c core.Config, r Run) (err error) {
 	}
 	s.Loop, err = exec.New(exec.Config{
 		Core: c, Devices: s.Devices, Vocab: s.samplable, Observe: r.Observe, Failed: r.Failed,
+		OwnAlgorithms: r.OwnAlgorithms,
 	})
 	return err
 }
