@@ -88,6 +88,7 @@ func (q *planner) thresholds(ctx context.Context, p *spec.Point) ([][]int, error
 	}
 	var table [][]int
 	for n := 1; n <= p.Concurrency; n++ {
+		m := upTo(m, n)
 		e := q.entry(fmt.Sprintf("plan %d %v %v", n, p.Policy.Hold, m))
 		e.once.Do(func() {
 			var best []int
@@ -100,6 +101,18 @@ func (q *planner) thresholds(ctx context.Context, p *spec.Point) ([][]int, error
 		table = append(table, e.table[0])
 	}
 	return table, nil
+}
+
+// upTo is the model without steps of more than n rows, so that points of several concurrencies share their
+// plans.
+func upTo(m chain.Model, n int) chain.Model {
+	m.Step = slices.Clone(m.Step)
+	for i := range m.Step {
+		if step := &m.Step[i]; len(step.TableNs) > n {
+			step.TableNs = step.TableNs[:n]
+		}
+	}
+	return m
 }
 
 // plan is the best feasible set at n. Thresholds that are held count as much less as a small n needs.
