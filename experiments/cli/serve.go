@@ -104,8 +104,8 @@ func (f *serveFlags) add(c *cobra.Command) {
 	flags.Var(&f.timeMax, "time-max", "longest time of a request")
 	flags.Var(&f.writeTime, "write-timeout", "longest time for a client to take a piece of its answer")
 	flags.Var(&f.drain, "drain", "time for live requests once the server is told to end")
-	flags.StringVar(&f.keyFile, "api-key-file", "", "file with the key that clients must send (default: "+
-		keyVariable+" of the environment, or none)")
+	flags.StringVar(&f.keyFile, "api-key-file", "", "file with the key that clients must send (default: $"+
+		keyVariable+", or none)")
 	flags.StringArrayVar(&f.origins, "cors-origin", nil,
 		"origin of pages that may call the server, or *; may be given again")
 	flags.Var(&f.seed, "seed", "of requests without one (default: another each time)")
