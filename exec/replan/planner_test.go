@@ -16,8 +16,8 @@ import (
 	"tokenrouter/exec"
 )
 
-// TestBest: at p = 0.35 and steps of 6.0 and 27.9 ms the best threshold of the large model at N = 8 is 5, with
-// 399.05 tok/s, at N = 4 3, with 207.95 (exact chain of 0.3 ms ticks, with the small one's held at 1).
+// TestBest: at p = 0.35 and steps of 6.0 and 27.9 ms the best threshold of the large model at N = 8 is 5,
+// with 399.05 tok/s, at N = 4 3, with 207.95 (exact chain of 0.3 ms ticks, with the small one's held at 1).
 func TestBest(t *testing.T) {
 	p := planner(t, 8)
 	for i := range 4000 {
@@ -116,7 +116,8 @@ func TestMoved(t *testing.T) {
 		p, step float64
 		want    bool
 	}{
-		{"same", 0.3, 1e6, false}, {"near", 0.32, 1.09e6, false}, {"p", 0.34, 1e6, true}, {"step", 0.3, 1.2e6, true},
+		{"same", 0.3, 1e6, false}, {"near", 0.32, 1.09e6, false}, {"p", 0.34, 1e6, true}, {"step", 0.3, 1.2e6,
+			true},
 		{"faster", 0.3, 0.8e6, true},
 	} {
 		if got := moved(of(0.3, 1e6), of(c.p, c.step)); got != c.want {

@@ -107,8 +107,7 @@ func (s *Server) whom(f *fields, a *ask) {
 	case a.model != all || len(s.c.Models) < 2:
 		f.wrong("routing_threshold", "routing_threshold: want it where the router decides, not for one model alone")
 	case s.c.Rule == nil:
-		f.wrong("routing_threshold", "routing_threshold: the routing of this server has no threshold that a request"+
-			" can change")
+		f.wrong("routing_threshold", "routing_threshold: the routing of this server compares nothing")
 	default:
 		a.algorithm = s.c.Rule(threshold)
 	}
@@ -204,13 +203,14 @@ func (s *Server) fit(a *ask, standard int) *failure {
 	room := context - longest
 	switch {
 	case room < 1:
-		f := invalid(param, "the prompt has %d tokens, want at most %d: the context has %d, answer included", longest,
-			context-1, context)
+		f := invalid(param, "the prompt has %d tokens, want at most %d: the context has %d, answer included",
+			longest, context-1, context)
 		long := "context_length_exceeded"
 		f.Code = &long
 		return f
 	case asked > room:
-		return invalid("max_tokens", "max_tokens = %d, want at most %d: the prompt has %d tokens and the context %d",
+		return invalid("max_tokens",
+			"max_tokens = %d, want at most %d: the prompt has %d tokens and the context %d",
 			asked, room, longest, context)
 	case asked == 0:
 		a.tokensMax = min(standard, room)

@@ -51,8 +51,8 @@ func (b *box) take() []news {
 	return held
 }
 
-// choice is one answer of a call: the sink of a request of the loop, in whose goroutine its methods run. After
-// the news of its end it is the handler's to read.
+// choice is one answer of a call: the sink of a request of the loop, in whose goroutine its methods run.
+// After the news of its end it is the handler's to read.
 type choice struct {
 	index  int
 	answer *answer.Answer

@@ -17,7 +17,7 @@ type document struct {
 	Model       string    `json:"model"`
 	Fingerprint string    `json:"system_fingerprint"`
 	Choices     []part    `json:"choices"`
-	Usage       any       `json:"usage,omitempty"`         // *usage; null in chunks before the last, where one comes
+	Usage       any       `json:"usage,omitempty"`         // *usage; null in all chunks but the last
 	Origins     []string  `json:"origin_models,omitempty"` // what the numbers of part.Origin stand for
 	PromptIDs   [][]int32 `json:"prompt_token_ids,omitempty"`
 }

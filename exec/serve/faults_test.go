@@ -15,8 +15,8 @@ import (
 // endless makes answers that go on until they are cut.
 func endless(s *setting) { s.now[0].script, s.now[1].script = nil, nil }
 
-// TestAdmission: choices beyond the places are refused with 429 and Retry-After, all of a request or none, and
-// a place is free again when its choice has left.
+// TestAdmission: choices beyond the places are refused with 429 and Retry-After, all of a request or none,
+// and a place is free again when its choice has left.
 func TestAdmission(t *testing.T) {
 	serving(t, nil, endless, func(r *rig) {
 		var group sync.WaitGroup
@@ -41,8 +41,8 @@ func TestAdmission(t *testing.T) {
 	})
 }
 
-// TestDisconnect is case 15: who leaves is gone within a pass, wherever the request is: running, waiting for a
-// model, waiting for admission; the others go on, with their own tokens.
+// TestDisconnect is case 15: who leaves is gone within a pass, wherever the request is: running, waiting
+// for a model, waiting for admission; the others go on, with their own tokens.
 func TestDisconnect(t *testing.T) {
 	serving(t, nil, endless, func(r *rig) {
 		want := r.completion(`,"max_tokens":60,"seed":5`).read(t).Choices[0].Text
@@ -102,7 +102,8 @@ func TestEngineFailure(t *testing.T) {
 		last := decoded(t, []byte(p.frames[len(p.frames)-1]))
 		text, finish := p.text(t, 0)
 		if text != "a" || finish != "" || last.Error == nil || last.Error.Type != "server_error" ||
-			*last.Error.Code != "device_failed" || last.Error.Message != "device failed at model large after 1 tokens" {
+			*last.Error.Code != "device_failed" ||
+			last.Error.Message != "device failed at model large after 1 tokens" {
 			t.Errorf("%q, finish %q: %s", text, finish, p.frames[len(p.frames)-1])
 		}
 		r.idle()
@@ -156,8 +157,8 @@ func TestNotANumber(t *testing.T) {
 	})
 }
 
-// TestTimeLimit: a request that takes longer than it may ends with 504, or an error frame where its stream has
-// begun, one that waits for admission too.
+// TestTimeLimit: a request that takes longer than it may ends with 504, or an error frame where its stream
+// has begun, one that waits for admission too.
 func TestTimeLimit(t *testing.T) {
 	serving(t, nil, endless, func(r *rig) {
 		begun := time.Now()
@@ -172,8 +173,8 @@ func TestTimeLimit(t *testing.T) {
 	})
 }
 
-// TestLongStream is case 14 (c): a stream that takes longer than any piece of it may, and one that has nothing
-// to say for a while.
+// TestLongStream is case 14 (c): a stream that takes longer than any piece of it may, and one that has
+// nothing to say for a while.
 func TestLongStream(t *testing.T) {
 	change := func(s *setting) {
 		s.now[0].step = 40 * time.Second

@@ -23,11 +23,13 @@ var (
 	descQueue     = described("queue_length", "Requests that wait for a model.", "model")
 	descPages     = described("kv_pages", "KV pages of a model.", "model")
 	descHeld      = described("kv_pages_held", "KV pages in use.", "model")
-	descThreshold = described("threshold", "Requests that must wait before a model starts, in force at N.", "model")
-	descRouting   = described("routing_share", "Measured share of a model's passes after which a request goes on at"+
-		" another, that thresholds are planned with.", "from", "to")
-	descStep = described("planned_step_seconds", "Measured time of a pass of one row, that thresholds are planned"+
-		" with.", "model")
+	descThreshold = described("threshold", "Requests that must wait before a model starts, in force at N.",
+		"model")
+	descRouting = described("routing_share",
+		"Share of a model's passes after which a request goes on at another, as measured for planning.",
+		"from", "to")
+	descStep = described("planned_step_seconds",
+		"Time of a pass of one row, as measured for planning.", "model")
 	descRate       = described("planned_tokens_per_second", "Throughput that the plan promises at N.")
 	descShare      = described("large_model_share", "Share of all tokens that the last model has made.")
 	descHandoffs   = described("handoffs_total", "Moves of requests between models.")
@@ -38,9 +40,9 @@ var (
 
 // Describe implements prometheus.Collector: all that Collect may give.
 func (g *gauges) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{descLive, descWaiting, descPlaces, descTaken, descQueue, descPages, descHeld,
-		descThreshold, descRouting, descStep, descRate, descShare, descHandoffs, descRecomputed, descPreempted,
-		descUp} {
+	for _, d := range []*prometheus.Desc{descLive, descWaiting, descPlaces, descTaken, descQueue, descPages,
+		descHeld, descThreshold, descRouting, descStep, descRate, descShare, descHandoffs, descRecomputed,
+		descPreempted, descUp} {
 		out <- d
 	}
 }

@@ -45,8 +45,8 @@ func (s *Server) models(w http.ResponseWriter, _ *http.Request) {
 func (s *Server) model(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("model")
 	if !slices.Contains(s.names(), name) {
-		f := fail(http.StatusNotFound, "invalid_request_error", "model_not_found", "there is no model %q, want one of"+
-			" %q", name, s.names())
+		f := fail(http.StatusNotFound, "invalid_request_error", "model_not_found",
+			"there is no model %q, want one of %q", name, s.names())
 		f.write(w)
 		return
 	}

@@ -10,16 +10,15 @@ import (
 
 // TestRefused: what can not be honoured is refused by name before anything runs (cases 11 and 12).
 func TestRefused(t *testing.T) {
-	long := strings.Repeat("x", 255)
-	small := func(s *setting) { s.config.BodyBytesMax = 1 << 16 }
-	serving(t, []string{"a"}, small, func(r *rig) {
+	serving(t, []string{"a"}, nil, func(r *rig) {
 		for _, c := range []struct{ fields, param, message string }{
 			{`"tools":[{"type":"function"}]`, "tools", "tools is not a field of this server"},
 			{`"n":0`, "n", "n = 0, want 1 to 8"},
 			{`"n":9`, "n", "n = 9, want 1 to 8"},
 			{`"n":2.5`, "n", "n: want a whole number"},
 			{`"max_tokens":0`, "max_tokens", "max_tokens = 0, want 1 to 2147483647"},
-			{`"max_tokens":1000000000`, "max_tokens", "want at most 235: the prompt has 21 tokens and the context 256"},
+			{`"max_tokens":1000000000`, "max_tokens",
+				"want at most 235: the prompt has 21 tokens and the context 256"},
 			{`"max_tokens":5,"max_completion_tokens":9`, "max_tokens", "want one of them or the same"},
 			{`"stream_options":{"include_usage":true}`, "stream_options", "want it with stream = true only"},
 			{`"stream":true,"stream_options":{"x":1}`, "stream_options", `unknown field "x"`},
@@ -54,13 +53,25 @@ func TestRefused(t *testing.T) {
 				t.Errorf("%s: %d %q: %s, want 400 %q: %s", c.fields, p.status, param, message, c.param, c.message)
 			}
 		}
+		if r.machines[0].passes+r.machines[1].passes != 0 {
+			t.Errorf("%d passes for what was refused", r.machines[0].passes+r.machines[1].passes)
+		}
+	})
+}
+
+// TestBodiesRefused: bodies, prompts and conversations that are none.
+func TestBodiesRefused(t *testing.T) {
+	long := strings.Repeat("x", 255)
+	small := func(s *setting) { s.config.BodyBytesMax = 1 << 16 }
+	serving(t, []string{"a"}, small, func(r *rig) {
 		for _, c := range []struct {
 			path, body, param, message string
 			status                     int
 		}{
 			{"chat/completions", `{"model":"pair"}`, "messages", "0 of them", 400},
 			{"chat/completions", `{"messages":[]}`, "model", "model is missing", 400},
-			{"chat/completions", `{"model":"x"}`, "model", `there is no model "x", want one of ["pair" "small" "large"]`,
+			{"chat/completions", `{"model":"x"}`, "model",
+				`there is no model "x", want one of ["pair" "small" "large"]`,
 				404},
 			{"chat/completions", `{"model":"pair","messages":[{"role":"tool","content":"x"}]}`, "messages[0].role",
 				`role = "tool"`, 400},
@@ -75,15 +86,18 @@ func TestRefused(t *testing.T) {
 			{"completions", `{"model":"pair","prompt":[1,259]}`, "prompt", "token 1 is 259, want 0 to 258", 400},
 			{"completions", `{"model":"pair","prompt":["a",""]}`, "prompt", "prompt[1]: it is empty", 400},
 			{"completions", `{"model":"pair","prompt":{"a":1}}`, "prompt", "want a string", 400},
-			{"completions", `{"model":"pair","prompt":"` + long + `x"}`, "prompt", "256 tokens, want at most 255", 400},
+			{"completions", `{"model":"pair","prompt":"` + long + `x"}`, "prompt", "256 tokens, want at most 255",
+				400},
 			{"completions", `{"model":"pair","prompt":["a","b","c"],"n":3}`, "n", "9 choices, want at most 8", 400},
 			{"completions", `{"model":"pair","prompt":"a","suffix":"b"}`, "suffix", "not a field", 400},
-			{"completions", `{"model":"pair","prompt":"a","max_completion_tokens":3}`, "max_completion_tokens", "", 400},
+			{"completions", `{"model":"pair","prompt":"a","max_completion_tokens":3}`, "max_completion_tokens", "",
+				400},
 			{"completions", ``, "", "it is empty", 400},
 			{"completions", `[]`, "", "no JSON object", 400},
 			{"completions", `{"model":"pair"`, "", "no JSON", 400},
 			{"completions", `{"model":"pair","prompt":"a"} x`, "", "more behind", 400},
-			{"completions", `{"model":"pair","prompt":"` + strings.Repeat("x", 1<<16) + `"}`, "", "more than 65536 bytes",
+			{"completions", `{"model":"pair","prompt":"` + strings.Repeat("x", 1<<16) + `"}`, "",
+				"more than 65536 bytes",
 				413},
 		} {
 			p := r.do("POST", "/v1/"+c.path, c.body)
@@ -96,6 +110,12 @@ func TestRefused(t *testing.T) {
 		if r.machines[0].passes+r.machines[1].passes != 0 {
 			t.Errorf("%d passes for what was refused", r.machines[0].passes+r.machines[1].passes)
 		}
+	})
+}
+
+// TestAccepted: what asks for what is done anyway, and what is empty, is let through.
+func TestAccepted(t *testing.T) {
+	serving(t, []string{"a"}, nil, func(r *rig) {
 		accepted := `,"user":"u","metadata":{"a":"b"},"store":false,"response_format":{"type":"text"},
 			"tool_choice":"none","service_tier":"auto","top_k":-1,"logprobs":null,"stop":[]`
 		r.chat(accepted).read(t)
@@ -124,7 +144,8 @@ func TestOthers(t *testing.T) {
 			{"GET", "/v1/completions", "", key, 405, "want POST"},
 			{"POST", "/v1/embeddings", "{}", key, 404, "/openapi.json lists"},
 			{"POST", "/tokenize", `{"prompt":"ab"}`, key, 200, `{"count":2,"max_model_len":256,"tokens":[98,99]}`},
-			{"POST", "/tokenize", `{"messages":[{"role":"user","content":"hi<turn>"}],"return_token_strs":true}`, key, 200,
+			{"POST", "/tokenize", `{"messages":[{"role":"user","content":"hi<turn>"}],"return_token_strs":true}`, key,
+				200,
 				`{"count":27,`},
 			{"POST", "/tokenize", `{"prompt":"ab","x":1}`, key, 400, `"param":"x"`},
 			{"GET", "/health", "", nil, 200, `{"status":"ok","live":0,"waiting":0,"places":8,"places_taken":0`},
@@ -142,7 +163,8 @@ func TestOthers(t *testing.T) {
 			t.Errorf("preflight: %d %q", p.status, got)
 		}
 		p = r.do("GET", "/health", "", "Origin", "http://other", "X-Request-Id", "mine-1")
-		if got := p.header.Get("Access-Control-Allow-Origin"); got != "" || p.header.Get("X-Request-Id") != "mine-1" {
+		if got := p.header.Get("Access-Control-Allow-Origin"); got != "" ||
+			p.header.Get("X-Request-Id") != "mine-1" {
 			t.Errorf("another page: %q, request ID %q", got, p.header.Get("X-Request-Id"))
 		}
 		p = r.do("POST", "/v1/completions", `{"model":"small","prompt":"x"}`,
@@ -153,8 +175,8 @@ func TestOthers(t *testing.T) {
 	})
 }
 
-// TestOpenAPI: the document lists the fields that the server knows, and no others: one with a value of a wrong
-// kind is refused by its name, and not because it is unknown.
+// TestOpenAPI: the document lists the fields that the server knows, and no others: one with a value of a
+// wrong kind is refused by its name, and not because it is unknown.
 func TestOpenAPI(t *testing.T) {
 	var d struct {
 		Components struct {
@@ -169,7 +191,8 @@ func TestOpenAPI(t *testing.T) {
 	free := []string{"user", "chat_template_kwargs"} // take any text, any object
 	serving(t, []string{"a"}, nil, func(r *rig) {
 		for schema, path := range map[string]string{
-			"ChatRequest": "/v1/chat/completions", "CompletionRequest": "/v1/completions", "TokenizeRequest": "/tokenize",
+			"ChatRequest": "/v1/chat/completions", "CompletionRequest": "/v1/completions",
+			"TokenizeRequest": "/tokenize",
 		} {
 			if n := len(d.Components.Schemas[schema].Properties); n < 6 {
 				t.Errorf("%s has %d fields", schema, n)

@@ -268,7 +268,8 @@ func start(t *testing.T, words []string, change func(*setting)) *rig {
 		t.Fatal(err)
 	}
 	loop, err := exec.New(exec.Config{
-		Core: s.core, Devices: []exec.Device{r.machines[0], r.machines[1]}, OwnAlgorithms: true, Vocab: s.config.Vocab,
+		Core: s.core, Devices: []exec.Device{r.machines[0], r.machines[1]}, OwnAlgorithms: true,
+		Vocab:   s.config.Vocab,
 		Observe: r.server.Observe, Failed: r.server.Failed,
 	})
 	if err != nil {

@@ -34,7 +34,8 @@ func TestAnswers(t *testing.T) {
 		{"length", []string{"a", "b", "c"}, `,"max_tokens":2`, "ab", "length", 2},
 		{"one", []string{"a", "b"}, `,"max_tokens":1`, "a", "length", 1},
 		{"nothing", nil, "", "", "stop", 0},
-		{"what is empty is not set", []string{"a"}, `,"stop":"","logit_bias":{},"tools":[],"seed":null`, "a", "stop", 1},
+		{"what is empty is not set", []string{"a"}, `,"stop":"","logit_bias":{},"tools":[],"seed":null`, "a",
+			"stop", 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			words := func(s *setting) {
@@ -133,8 +134,8 @@ func TestStream(t *testing.T) {
 			`{"index":0,"delta":{"content":"b"},"logprobs":null,"finish_reason":null} usage null`,
 			`{"index":0,"delta":{"content":"c"},"logprobs":null,"finish_reason":null} usage null`,
 			`{"index":0,"delta":{},"logprobs":null,"finish_reason":"stop"} usage null`,
-			`usage {"prompt_tokens":21,"completion_tokens":3,"total_tokens":24,"tokens_by_model":{"large":0,"small":3},` +
-				`"large_model_share":0,"dropped_drafts":0}`,
+			`usage {"prompt_tokens":21,"completion_tokens":3,"total_tokens":24,` +
+				`"tokens_by_model":{"large":0,"small":3},"large_model_share":0,"dropped_drafts":0}`,
 			"[DONE]",
 		}
 		if diff := cmp.Diff(want, got); diff != "" {

@@ -80,8 +80,8 @@ func (s *Server) left(c *choice, arrived time.Time) {
 	l := &c.answer.Leave
 	s.metrics.left(l)
 	if l.Outcome == core.Failed || l.Outcome == core.Rejected {
-		s.c.Log.Warn("a request failed", "outcome", l.Outcome.String(), "reason", l.Reason.String(), "model", l.Model,
-			"tokens", l.Tokens)
+		s.c.Log.Warn("a request failed", "outcome", l.Outcome.String(), "reason", l.Reason.String(),
+			"model", l.Model, "tokens", l.Tokens)
 	}
 	s.places.left(time.Since(arrived))
 }
@@ -129,7 +129,8 @@ const (
 )
 
 // Serve runs loop and answers on listener until ctx ends. Then it takes no more requests, lets those that are
-// there end for DrainTime, cancels the others, and ends. It returns nil after that, or why it could not serve.
+// there end for DrainTime, cancels the others, and ends. It returns nil after that, or why it could not
+// serve.
 func (s *Server) Serve(ctx context.Context, listener net.Listener, loop *exec.Loop) error {
 	server := &http.Server{
 		Handler: s.Handler(loop), ReadHeaderTimeout: headerTime, IdleTimeout: idleTime,

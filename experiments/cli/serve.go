@@ -58,10 +58,13 @@ func newServeOn(backend native.Backend) *cobra.Command {
 			parse: integer(1, inFlightMax)},
 		bodyMax: value[int]{of: serve.BodyBytesMaxDefault, text: "4194304", kind: "bytes",
 			parse: integer(1, bodyMost)},
-		seed:      value[uint64]{kind: "number", parse: seed},
-		timeMax:   value[core.Time]{of: int64(serve.TimeMaxDefault), text: "10m", kind: "duration", parse: duration},
-		writeTime: value[core.Time]{of: int64(serve.WriteTimeoutDefault), text: "30s", kind: "duration", parse: duration},
-		drain:     value[core.Time]{of: int64(serve.DrainTimeDefault), text: "30s", kind: "duration", parse: duration},
+		seed: value[uint64]{kind: "number", parse: seed},
+		timeMax: value[core.Time]{of: int64(serve.TimeMaxDefault), text: "10m", kind: "duration",
+			parse: duration},
+		writeTime: value[core.Time]{of: int64(serve.WriteTimeoutDefault), text: "30s", kind: "duration",
+			parse: duration},
+		drain: value[core.Time]{of: int64(serve.DrainTimeDefault), text: "30s", kind: "duration",
+			parse: duration},
 	}
 	c := &cobra.Command{
 		Use:   "serve [SYSTEM.toml]",
@@ -97,7 +100,8 @@ func (f *serveFlags) add(c *cobra.Command) {
 	f.system.add(c)
 	flags.StringVar(&f.name, "name", "", "of all models together (default: the file's name, else tokenrouter)")
 	flags.Var(&f.thresholds, "thresholds", "planned or given: where batching thresholds come from")
-	flags.VarP(&f.concurrency, "concurrency", "n", "requests that are live at a time, without a file (default: 8)")
+	flags.VarP(&f.concurrency, "concurrency", "n",
+		"requests that are live at a time, without a file (default: 8)")
 	flags.Var(&f.queue, "queue", "requests that may wait beyond them, without a file (default: 64)")
 	flags.Var(&f.choicesMax, "choices-max", "most choices of one request")
 	flags.Var(&f.bodyMax, "body-max", "most bytes of a request's body")
@@ -121,7 +125,8 @@ func (f *serveFlags) describe(args []string, flags *pflag.FlagSet) (s *spec.Syst
 		return nil, 0, err
 	}
 	if s.File != "" && (f.concurrency.set || f.queue.set) {
-		return nil, 0, misuse("-n, --queue and %s: want scheduler.concurrency and scheduler.queue in the file", s.File)
+		return nil, 0, misuse("-n, --queue and %s: want scheduler.concurrency and scheduler.queue in the file",
+			s.File)
 	}
 	if f.concurrency.set {
 		s.Concurrency = f.concurrency.of

@@ -111,7 +111,8 @@ scheduler = { concurrency = 4, queue = 2, context_max = 128 }
 		{"file", []string{file}, "both", []string{"slm", "llm"}, []int{1, 1}, false, 6},
 		{"flags", []string{"--small", small, "--large", large, "--algorithm", "me", "-n", "3", "--queue", "1",
 			"--context-max", "128", "--name", "duo"}, "duo", []string{"slm", "llm"}, []int{1, 1}, true, 4},
-		{"one", []string{"--small", small, "--context-max", "128"}, "tokenrouter", []string{"slm"}, []int{1}, false, 72},
+		{"one", []string{"--small", small, "--context-max", "128"}, "tokenrouter", []string{"slm"}, []int{1},
+			false, 72},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := serving(t, c.args...)
