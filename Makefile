@@ -27,7 +27,7 @@ NOTEBOOKS := .notebooks
 PEER       := .peer
 PEER_BUILD := experiments/peer/requirements.txt experiments/peer/llama.cmake experiments/peer/tile_config.h
 
-.PHONY: run build needs needs-c test format vet lint unit race bench fuzz golden docs hardware smollm transformers clean
+.PHONY: run build needs needs-c test format vet lint unit race soak bench fuzz golden docs hardware smollm transformers clean
 
 # The main job: predicted, simulated and published throughput side by side, the four schedules, and throughput
 # against speed, with their figures; then an answer of a real pair.
@@ -79,6 +79,12 @@ race:
 	$(GO) test -race -timeout 40m $$($(GO) list ./exec/... | grep -v /exec/cpu)
 	$(GO) test -race -short -run 'Workers|Shards|Resume' ./experiments/run
 	$(GO) test -race -run 'Search|Plan|Tie' ./core/chain
+
+# The server under 10,000 requests of which some leave, are wrong, or meet a device that fails (make race has
+# some hundred of them).
+soak: export CGO_ENABLED = 1
+soak:
+	$(GO) test -race -timeout 40m -run TestSoak ./exec/serve -soak 10000
 
 bench:
 	$(GO) test -run '^$$' -bench . -benchmem ./...

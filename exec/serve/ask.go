@@ -56,7 +56,7 @@ func (s *Server) common(f *fields, a *ask) {
 	limits(f, a)
 	s.draws(f, a)
 	a.stop = stops(f)
-	a.stream = flag(f, "stream")
+	a.stream = boolean(f, "stream")
 	type options struct {
 		IncludeUsage       bool `json:"include_usage"`
 		IncludeObfuscation bool `json:"include_obfuscation"`
@@ -70,7 +70,7 @@ func (s *Server) common(f *fields, a *ask) {
 			f.wrong("stream_options", "stream_options.include_obfuscation: want false: nothing is obfuscated")
 		}
 	}
-	a.ids, a.origin = flag(f, "return_token_ids"), flag(f, "return_origin")
+	a.ids, a.origin = boolean(f, "return_token_ids"), boolean(f, "return_origin")
 	a.time = s.c.TimeMax
 	if t, set := number(f, "timeout_s", 0, timeMin, s.c.TimeMax.Seconds()); set {
 		a.time = time.Duration(t * float64(time.Second))
@@ -142,7 +142,7 @@ func (s *Server) draws(f *fields, a *ask) {
 	p.TopK = int(max(k, 0))
 	p.PresencePenalty, _ = number(f, "presence_penalty", 0, -penaltyMax, penaltyMax)
 	p.FrequencyPenalty, _ = number(f, "frequency_penalty", 0, -penaltyMax, penaltyMax)
-	p.IgnoreEOS = flag(f, "ignore_eos")
+	p.IgnoreEOS = boolean(f, "ignore_eos")
 	if seed, set := take[int64](f, "seed", "a whole number of 64 bits"); set {
 		bits := uint64(seed)
 		a.seed = &bits

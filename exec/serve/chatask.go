@@ -18,7 +18,7 @@ func (s *Server) readChat(body []byte) (*ask, *failure) {
 	}
 	a := &ask{chat: true}
 	s.common(f, a)
-	a.logprobs = flag(f, "logprobs")
+	a.logprobs = boolean(f, "logprobs")
 	top, set := whole(f, "top_logprobs", 0, 0, exec.SamplingTopMax)
 	if a.top = int(top); set && !a.logprobs {
 		f.wrong("top_logprobs", "top_logprobs: want it with logprobs = true only")

@@ -113,8 +113,8 @@ func whole(f *fields, name string, standard, least, most int64) (value int64, se
 	return value, true
 }
 
-// flag is a field that is true or false, false if not set.
-func flag(f *fields, name string) bool {
+// boolean is a field that is true or false, false if not set.
+func boolean(f *fields, name string) bool {
 	value, _ := take[bool](f, name, "true or false")
 	return value
 }

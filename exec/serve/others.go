@@ -80,7 +80,7 @@ func (s *Server) tokenized(w http.ResponseWriter, f *fields) {
 		}
 		ids = s.c.Tokenizer.Encode(text, tokenizer.Options{AddSpecial: special})
 	}
-	texts := flag(f, "return_token_strs")
+	texts := boolean(f, "return_token_strs")
 	if failed := f.rest(); failed != nil {
 		failed.write(w)
 		return

@@ -123,7 +123,8 @@ type machine struct {
 	model  int
 	step   time.Duration
 	script []int32
-	score  func(position int) float64 // of the router
+	score  func(position int) float64                  // of the router
+	judge  func(c *exec.Context, position int) float64 // the same, by the request
 	logs   func(position int) float32
 	fail   func(pass int) error
 	empty  func(id uint64, position int) bool // logits that are not numbers
@@ -179,8 +180,11 @@ func (d *machine) result(id uint64, at int, c *exec.Context) core.Result {
 	default:
 		r.Token, r.EOS = endToken, !c.Sampling.IgnoreEOS
 	}
-	if d.score != nil {
+	switch {
+	case d.score != nil:
 		r.Score = d.score(at)
+	case d.judge != nil:
+		r.Score = d.judge(c, at)
 	}
 	if d.logs != nil {
 		r.LogProb = d.logs(at)
@@ -328,8 +332,13 @@ func (r *rig) do(method, path, body string, headers ...string) *reply {
 	if err != nil {
 		r.t.Fatalf("%s %s: body: %v", method, path, err)
 	}
-	p := &reply{status: response.StatusCode, header: response.Header, body: data}
-	if strings.HasPrefix(response.Header.Get("Content-Type"), "text/event-stream") {
+	return read(response.StatusCode, response.Header, data)
+}
+
+// read takes an answer apart.
+func read(status int, header http.Header, data []byte) *reply {
+	p := &reply{status: status, header: header, body: data}
+	if strings.HasPrefix(header.Get("Content-Type"), "text/event-stream") {
 		lines := bufio.NewScanner(bytes.NewReader(data))
 		for lines.Scan() {
 			if frame, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
