@@ -210,6 +210,26 @@ transformers: needs needs-c
 	$(TRANSFORMERS)/bin/python $(ORACLE)/oracle.py $(TRANSFORMERS)/models \
 		$$([ ! -e $(SMOLLM)/config.json ] || echo --smollm $(SMOLLM))
 
+# The device for NVIDIA cards, and a program with it: bin/tokenrouter-cuda. Needs no card: the compiler of CUDA 13.0
+# is fetched from the Python package registry into $(CUDA), 100 MiB that unpack to 270. What kernels take is printed;
+# one that spills registers is an error.
+CUDA := .cuda
+
+.PHONY: cuda
+cuda: needs needs-c
+	@pins=$$(sha256sum < cuda/requirements.txt); \
+	if [ "$$(cat $(CUDA)/installed 2>/dev/null)" != "$$pins" ]; then \
+		echo "installing the compiler of CUDA in $(CUDA)"; \
+		rm -rf $(CUDA); \
+		$(PYTHON) -m venv $(CUDA) 2>/dev/null || { $(APT) python3-venv; $(PYTHON) -m venv $(CUDA); }; \
+		$(CUDA)/bin/pip install --quiet --no-cache-dir --no-compile --no-deps --only-binary :all: \
+			-r cuda/requirements.txt; \
+		echo "$$pins" > $(CUDA)/installed; \
+	fi
+	@cuda/build.sh "$$(echo $(CURDIR)/$(CUDA)/lib/python*/site-packages/nvidia/cu13)"
+	$(GO) build -tags cuda -o $(BIN)-cuda .
+	$(GO) test -count=1 -tags cuda ./cuda
+
 # Executes the notebooks, in turn, and writes them with their outputs into $(NOTEBOOKS)/executed. Installs 0.6 GiB in
 # $(NOTEBOOKS), of which 0.1 GiB are fetched from the Python package registry.
 .PHONY: notebooks

@@ -1,0 +1,85 @@
+#include "backend.h"
+
+#include <new>
+
+#include "../../exec/native/failure.h"
+#include "device.h"
+#include "model.h"
+
+using namespace cuda;
+
+namespace {
+
+Device* of(tr_device* device) { return reinterpret_cast<Device*>(device); }
+Model* of(tr_model* model) { return reinterpret_cast<Model*>(model); }
+
+// Runs call, in which small things may be allocated.
+template <class F>
+int32_t guarded(tr_error* error, F call) {
+  try {
+    return call();
+  } catch (const std::bad_alloc&) {
+    return native::fail(error, TR_NO_MEMORY, "no memory for bookkeeping");
+  }
+}
+
+int32_t deviceOpen(const tr_device_options* options, tr_device** device, tr_error* error) {
+  return guarded(error, [&] { return Device::open(*options, reinterpret_cast<Device**>(device), error); });
+}
+
+void deviceClose(tr_device* device) { delete of(device); }
+
+int32_t probe(const tr_device*, const tr_model_config* config, const tr_limits* limits, tr_needs* needs,
+              tr_error* error) {
+  return guarded(error, [&] {
+    Shape shape;
+    int32_t status = shapeOf(*config, &shape, error);
+    if (status == TR_OK) status = checkShapeLimits(shape, *limits, error);
+    if (status != TR_OK) return status;
+    *needs = needsOf(shape, *limits);
+    return status;
+  });
+}
+
+int32_t modelNew(tr_device* device, const tr_model_config* config, tr_model** model, tr_error* error) {
+  Model** made = reinterpret_cast<Model**>(model);
+  return guarded(error, [&] { return Model::make(*of(device), *config, made, error); });
+}
+
+int32_t modelPut(tr_model* model, int32_t tensor, int32_t layer, int32_t type, int64_t rows, int64_t columns,
+                 const void* data, tr_error* error) {
+  return guarded(error, [&] { return of(model)->put(tensor, layer, type, rows, columns, data, error); });
+}
+
+int32_t modelPlan(tr_model* model, const tr_limits* limits, tr_needs* took, tr_error* error) {
+  return guarded(error, [&] { return of(model)->plan(*limits, took, error); });
+}
+
+int32_t modelStep(tr_model* model, const tr_step_counts* counts, const int32_t* tokens,
+                  const tr_request* requests, const tr_bias* biases, const tr_grant* grants,
+                  const int32_t* freed, tr_result* results, tr_candidate* top, float* hidden, float* logits,
+                  tr_step_info* info, tr_error* error) {
+  const native::StepArguments arguments = {counts, tokens,  requests, biases, grants,
+                                           freed,  results, top,      hidden, logits};
+  return guarded(error, [&] { return of(model)->step(arguments, info, error); });
+}
+
+void modelClose(tr_model* model) { delete of(model); }
+
+constexpr tr_backend backend = {int32_t(sizeof(tr_backend)),
+                                TR_ABI_VERSION,
+                                "cuda",
+                                deviceCount,
+                                deviceInfo,
+                                deviceOpen,
+                                deviceClose,
+                                probe,
+                                modelNew,
+                                modelPut,
+                                modelPlan,
+                                modelStep,
+                                modelClose};
+
+}  // namespace
+
+const void* cuda_backend(void) { return &backend; }
