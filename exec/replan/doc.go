@@ -4,7 +4,7 @@
 // number of live requests that comes up, and finds them again when the measured values have moved.
 //
 // It plans for a steady state of the present traffic. Requests that stay at one model are counted with the
-// others: the routing that it plans with is the mean over all. Step times are those of passes that feed few
-// tokens a row, as seen by the scheduler, so that what models cost each other while they run at the same time
-// is in them; passes that feed prompts are left out.
+// others: the routing that it plans with is the mean over all. Step times are as seen by the scheduler, so
+// that what models cost each other while they run at the same time is in them; passes that feed prompts are
+// left out.
 package replan

@@ -13,8 +13,6 @@ const (
 	memory = 512
 	// least is how many rows and passes of each model it takes to plan.
 	least = 16
-	// freshMax is the most tokens a row that a pass may feed without being one that feeds prompts.
-	freshMax = 16
 )
 
 // measured is what has been seen of the models.
@@ -53,11 +51,14 @@ func (m *measured) move(from, to int, keep bool) {
 	}
 }
 
-// launched notes a pass that begins.
+// launched notes a pass that begins. One that feeds a prompt, or any other text that the model has no KV of,
+// does not count: a prompt comes once, and the chain knows steps that come again.
 func (m *measured) launched(now core.Time, l *core.Launch) {
 	m.started[l.Model], m.size[l.Model] = now, len(l.Rows)
-	if l.Fresh > int64(freshMax*len(l.Rows)) {
-		m.size[l.Model] = 0
+	for i := range l.Rows {
+		if row := &l.Rows[i]; row.Start == 0 || !row.Head {
+			m.size[l.Model] = 0
+		}
 	}
 }
 

@@ -31,7 +31,7 @@ func TestBest(t *testing.T) {
 	at := core.Time(0)
 	for i := range 100 {
 		for m, ns := range []core.Time{6e6, 27.9e6} {
-			rows := make([]core.Row, 1+i%8)
+			rows := slices.Repeat([]core.Row{{Start: 5, Fresh: 1, Head: true}}, 1+i%8)
 			p.Observe(at, nil, &core.Actions{Launches: []core.Launch{{Model: m, Rows: rows, Fresh: int64(len(rows))}}},
 				[]int{4, 8}[i%2])
 			at += ns

@@ -166,6 +166,12 @@ func (d *machine) Step(p *exec.Pass) error {
 	return nil
 }
 
+func (d *machine) rowsSeen() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.rows
+}
+
 func (d *machine) result(id uint64, at int, c *exec.Context) core.Result {
 	r := core.Result{LogProb: -0.5, TopProb: 0.5}
 	switch {

@@ -20,8 +20,8 @@ import (
 var soakRequests = flag.Int("soak", 600, "requests of TestSoak")
 
 // TestSoak: many short requests at once, of which some leave, some are wrong, some meet a device that fails,
-// some are refused for want of a place. Those that are answered have the tokens of their run alone; counts add
-// up; nothing is left in the loop, and no goroutine (the virtual clock sees to that).
+// some are refused for want of a place. Those that are answered have the tokens of their run alone; counts
+// add up; nothing is left in the loop, and no goroutine (the virtual clock sees to that).
 func TestSoak(t *testing.T) {
 	failing := errors.New("an injected error")
 	change := func(s *setting) {
@@ -35,7 +35,9 @@ func TestSoak(t *testing.T) {
 			}
 		}
 		s.now[0].score = nil
-		s.now[0].judge = func(c *exec.Context, at int) float64 { return float64((*c.Sampling.Seed + uint64(at)) % 3) }
+		s.now[0].judge = func(c *exec.Context, at int) float64 {
+			return float64((*c.Sampling.Seed + uint64(at)) % 3)
+		}
 		s.core.Models[0].Pages, s.core.Models[1].Pages = 10, 10 // not all fit: admission waits for pages
 		s.core.Requests, s.config.Slots, s.plan = 16, 12, true
 	}
