@@ -11,14 +11,13 @@ flags=(-std=c++17 -O3 "${targets[@]}" -Werror all-warnings -Xcompiler -Wall,-Wex
 mkdir -p "$out/objects" "$out/lib"
 compile() {
 	object=$out/objects/$(basename "$(dirname "$1")")-$(basename "$1").o
-	if [ -e "$object" ] && [ -z "$(find cuda exec/native -type f -newer "$object" -print -quit)" ]; then
+	if [ -e "$object" ] && [ -z "$(find cuda exec/native -newer "$object" \
+		\( -name '*.h' -o -name '*.cuh' -o -path "$1" \) -print -quit)" ]; then
 		return
 	fi
 	"$toolkit/bin/nvcc" "${flags[@]}" -Xptxas -v -x cu -c "$1" -o "$object" 2>"$object.log" ||
 		{ cat "$object.log" >&2; rm -f "$object"; return 1; }
 }
-export -f compile
-export toolkit out
 for source in cuda/kernels/*.cu cuda/device/*.cu cuda/check/*.cpp; do compile "$source"; done
 
 # What ptxas says of each kernel and target: registers, shared memory, spills. A kernel that spills fails.

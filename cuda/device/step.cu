@@ -101,6 +101,7 @@ int32_t Model::step(const StepArguments& a, tr_step_info* info, tr_error* error)
   }
   if (status == TR_OK) return status;
   broken_ = true;
+  cudaStreamSynchronize(stream_);  // whatever comes of it: nothing may write to the caller's arrays any more
   return fail(error, TR_FAILED, "step %llu: %.400s", static_cast<unsigned long long>(steps_), what.text);
 }
 

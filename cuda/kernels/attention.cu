@@ -47,13 +47,12 @@ template <int dims>
 __device__ __forceinline__ void takeTile(const Attention& a, const uint32_t (*q)[4], const Sight& sight,
                                          int64_t at, int start, WarpSoftmax<dims>& w) {
   const int lane = int(threadIdx.x) % warpThreads, pair = lane % 4;
-  constexpr bool early = dims <= 8;  // values are on their way while softmax goes on, if there is room
-  uint4 values[early ? dims : 1];
+  uint4 values[dims];  // on their way while softmax goes on
   float scores[2][4] = {};
 #pragma unroll
   for (int d = 0; d < dims; d++) {
     const uint4 keys = loadFour(a.kv.keys + at + d * tileElements + lane * 8);
-    if (early) values[d] = loadFour(a.kv.values + at + d * tileElements + lane * 8);
+    values[d] = loadFour(a.kv.values + at + d * tileElements + lane * 8);
     const uint32_t left[2] = {keys.x, keys.y}, right[2] = {keys.z, keys.w};
     multiplyTiles(scores[0], q[d], left);
     multiplyTiles(scores[1], q[d], right);
@@ -91,8 +90,7 @@ __device__ __forceinline__ void takeTile(const Attention& a, const uint32_t (*q)
   }
 #pragma unroll
   for (int d = 0; d < dims; d++) {
-    if (!early) asm volatile("" ::: "memory");  // no load before its time
-    uint4 v = early ? values[d] : loadFour(a.kv.values + at + d * tileElements + lane * 8);
+    uint4 v = values[d];
     if (!whole) v = {finitePair(v.x), finitePair(v.y), finitePair(v.z), finitePair(v.w)};
     const uint32_t left[2] = {v.x, v.y}, right[2] = {v.z, v.w};
 #pragma unroll
@@ -289,7 +287,7 @@ __device__ void takeItem(const Attention& a, const AttentionItem& item,
 }
 
 template <int dims>
-__global__ void __launch_bounds__(attentionThreads, dims <= 8 ? 2 : 1) attentionKernel(Attention a) {
+__global__ void __launch_bounds__(attentionThreads, 2) attentionKernel(Attention a) {
   auto& shared = sharedMemory<AttentionShared<dims* int(tileDims)>>();
   const int count = *a.itemCount;
   for (int i = int(blockIdx.x); i < count; i += int(gridDim.x)) {
@@ -307,7 +305,7 @@ cudaError_t launchAttention(const Attention& a, int64_t blocks, cudaStream_t str
 }  // namespace
 
 int64_t headStrideOf(int64_t headDim) {
-  for (int64_t dims : {1, 2, 4, 6, 8, 16}) {
+  for (int64_t dims : {1, 2, 4, 6, 8}) {
     if (headDim <= dims * tileDims) return dims * tileDims;
   }
   return 0;
@@ -325,8 +323,6 @@ cudaError_t attend(const Attention& a, int64_t blocks, cudaStream_t stream) {
       return launchAttention<6>(a, blocks, stream);
     case 8:
       return launchAttention<8>(a, blocks, stream);
-    case 16:
-      return launchAttention<16>(a, blocks, stream);
     default:
       return cudaErrorInvalidValue;
   }

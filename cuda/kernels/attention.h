@@ -11,7 +11,7 @@ namespace cuda {
 constexpr int64_t tileTokens = 16, tileDims = 16, tileElements = tileTokens * tileDims;
 constexpr int64_t segmentTokens = 256;
 
-constexpr int64_t headDimMax = 256;
+constexpr int64_t headDimMax = 128;
 
 // A head takes this many numbers in queries, keys and values; what fills it up is zero. 0: too many.
 int64_t headStrideOf(int64_t headDim);

@@ -30,7 +30,7 @@ cudaError_t launch(void (*kernel)(Parameters...), dim3 grid, int threads, cudaSt
 #if defined(TOKENROUTER_EMULATED)
   return emu::launch(stream, grid, threads, [=] { kernel(arguments...); });
 #else
-  kernel<<<grid, unsigned(threads), 0, stream> > >(arguments...);
+  kernel<<<grid, unsigned(threads), 0, stream>>>(arguments...);
   return cudaGetLastError();
 #endif
 }

@@ -18,7 +18,7 @@ struct SkinnyShared {
 // else. The order of the depth within a chunk is free, as long as both operands have the same: a lane takes
 // eight neighbours of each row, in one load.
 template <int eights>
-__global__ void __launch_bounds__(skinnyWarps* warpThreads) skinnyKernel(Product p, int64_t rows) {
+__global__ void __launch_bounds__(skinnyWarps* warpThreads, 4) skinnyKernel(Product p, int64_t rows) {
   SkinnyShared<eights>& shared = sharedMemory<SkinnyShared<eights>>();
   const int warp = int(threadIdx.x) / warpThreads, lane = int(threadIdx.x) % warpThreads;
   const int group = lane / 4, pair = lane % 4, warps = int(blockDim.x) / warpThreads;

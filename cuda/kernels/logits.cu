@@ -71,7 +71,7 @@ __device__ int32_t listTop(const Heads& h, int64_t row, const Draw& d, const flo
   return int32_t(listed);
 }
 
-__global__ void __launch_bounds__(1024) describeKernel(Heads h) {
+__global__ void __launch_bounds__(1024, 1) describeKernel(Heads h) {
   DescribeShared& s = sharedMemory<DescribeShared>();
   const int64_t row = blockIdx.x, chunks = (h.vocab + chunkLogits - 1) / chunkLogits;
   float* z = h.logits + row * h.stride;

@@ -2,12 +2,13 @@
 
 #include <new>
 
+#include "../native/failure.h"
 #include "device.h"
-#include "failure.h"
 #include "model.h"
 #include "step.h"
 
 using namespace cpu;
+using native::fail;
 
 namespace {
 

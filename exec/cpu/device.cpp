@@ -1,3 +1,4 @@
+#include "../native/failure.h"
 #include "device.h"
 
 #include <errno.h>
@@ -6,9 +7,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "failure.h"
 
 namespace cpu {
+
+using native::fail;
+using native::inRange;
 
 namespace {
 

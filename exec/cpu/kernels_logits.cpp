@@ -1,6 +1,7 @@
 #include <memory>
 #include <new>
 
+#include "../native/admit.h"
 #include "kernels.h"
 #include "kernels_checks.h"
 #include "lane_kernels.h"
@@ -69,7 +70,7 @@ int32_t cpu_sample(int32_t path, const float* z, int64_t vocabulary, float max_l
                    int32_t top_k, float top_p, float min_p, uint64_t random, int32_t* token) {
   int32_t failed = checkPath(path);
   if (failed) return failed;
-  bool hot = temperature >= temperatureMin && temperature <= 1e6f;
+  bool hot = temperature >= native::temperatureMin && temperature <= 1e6f;
   if (!within(vocabulary, 1, sizeMax) || !(temperature == 0 || hot) || top_k < 0 ||
       !(top_p > 0 && top_p <= 1) || !(min_p >= 0 && min_p <= 1)) {
     return EINVAL;

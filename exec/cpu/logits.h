@@ -69,14 +69,11 @@ struct Candidate {
 int64_t topLogits(const LogitsKernels& kernels, const float* z, int64_t vocabulary, int64_t k,
                   Candidate* out);
 
-// Less than this would overflow.
-constexpr float temperatureMin = 1e-6f;
-
 // How to draw a token. The order is: temperature, the topK best, of those the best whose mass is at least
 // topP (a token stays while the mass before it is less), of those all with at least minP times the best
 // probability. That is the order of Hugging Face transformers.
 struct Sampling {
-  float temperature;  // 0: the token of the largest logit; else at least temperatureMin
+  float temperature;  // 0: the token of the largest logit; else at least native::temperatureMin
   int32_t topK;       // 0: all
   float topP;         // above 0; 1: all
   float minP;         // 0: all

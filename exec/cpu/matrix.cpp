@@ -9,20 +9,6 @@ namespace cpu {
 
 namespace {
 
-// IEEE 754 binary16, exactly; a NaN keeps its sign and payload.
-float widenF16(uint16_t h) {
-  uint32_t sign = uint32_t(h & 0x8000) << 16, exponent = h >> 10 & 0x1f, fraction = h & 0x3ff;
-  if (exponent == 0) {
-    float tiny = float(fraction) * 0x1p-24f;
-    return sign ? -tiny : tiny;
-  }
-  uint32_t bits = exponent == 0x1f ? sign | 0x7f800000u | fraction << 13
-                                   : sign | (exponent + 112) << 23 | fraction << 13;
-  float f;
-  memcpy(&f, &bits, sizeof f);
-  return f;
-}
-
 // The bits of element i, wherever source lies: a mapped file may align it to nothing.
 uint16_t halfAt(const void* source, int64_t i) {
   uint16_t half;
@@ -79,7 +65,7 @@ void convert(int32_t type, const void* source, int64_t count, float* out) {
       for (int64_t i = 0; i < count; i++) out[i] = widen(halfAt(source, i));
       return;
     case TR_F16:
-      for (int64_t i = 0; i < count; i++) out[i] = widenF16(halfAt(source, i));
+      for (int64_t i = 0; i < count; i++) out[i] = native::widenF16(halfAt(source, i));
       return;
     default:
       memcpy(out, source, size_t(count) * sizeof(float));

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "carver.h"
+#include "../native/carver.h"
 #include "gemm.h"
 #include "gemm_int8.h"
 #include "packed.h"
@@ -14,6 +14,8 @@
 #include "rows.h"
 
 namespace cpu {
+
+using native::Carver;
 
 // The form: TR_WEIGHTS_BF16 or TR_WEIGHTS_INT8, and inputs of a scale.
 struct Format {

@@ -1,3 +1,4 @@
+#include "../native/failure.h"
 #include "model.h"
 
 #include <errno.h>
@@ -5,9 +6,11 @@
 #include <math.h>
 #include <string.h>
 
-#include "failure.h"
 
 namespace cpu {
+
+using native::fail;
+using native::inRange;
 
 namespace {
 

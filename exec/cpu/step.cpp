@@ -2,10 +2,13 @@
 
 #include <time.h>
 
-#include "failure.h"
+#include "../native/failure.h"
 #include "forward.h"
 
 namespace cpu {
+
+using native::fail;
+using native::inRange;
 
 namespace {
 
@@ -21,7 +24,11 @@ int32_t step(Model& model, const StepArguments& arguments, tr_step_info* info, t
   if (info->size != int32_t(sizeof *info)) {
     return fail(error, TR_INVALID, "step_info has %d bytes, want %zu", info->size, sizeof *info);
   }
-  int32_t status = admit(model, arguments, error);
+  if (!model.planned()) return fail(error, TR_INVALID, "a step of a model that was not planned");
+  Work& work = model.work();
+  const native::Admission admission = {model.limits(), model.shape().config.vocab, work.tablePages,
+                                       work.pageTables, work.lastStep, &work.steps};
+  int32_t status = native::admit(admission, arguments, error);
   if (status != TR_OK) return status;
   Forward forward(model, arguments);
   *info = {int32_t(sizeof *info), int32_t(forward.rows()), 0, 0, 0, 0};

@@ -4,17 +4,6 @@ namespace cpu {
 
 namespace {
 
-constexpr const char* tensorNames[] = {
-    "?", "TR_EMBEDDING", "TR_HEAD", "TR_FINAL_NORM", "TR_INPUT_NORM", "TR_Q", "TR_K", "TR_V", "TR_Q_BIAS",
-    "TR_K_BIAS", "TR_V_BIAS", "TR_Q_NORM", "TR_K_NORM", "TR_O", "TR_O_BIAS", "TR_POST_NORM", "TR_GATE",
-    "TR_UP", "TR_DOWN", "TR_GATE_BIAS", "TR_UP_BIAS", "TR_DOWN_BIAS", "TR_ROPE_FREQUENCIES", "TR_WINDOWS",
-    "TR_ROUTER_TOP", "TR_ROUTER_TOP_BIAS", "TR_ROUTER_COMBINED", "TR_ROUTER_COMBINED_BIAS", "TR_ROUTER_IN",
-    "TR_ROUTER_IN_BIAS", "TR_ROUTER_NORM", "TR_ROUTER_NORM_BIAS", "TR_ROUTER_FIRST", "TR_ROUTER_FIRST_BIAS",
-    "TR_ROUTER_SECOND", "TR_ROUTER_SECOND_BIAS", "TR_ROUTER_OUT_NORM", "TR_ROUTER_OUT_NORM_BIAS",
-    "TR_ROUTER_OUT", "TR_ROUTER_OUT_BIAS"};
-
-static_assert(sizeof tensorNames / sizeof *tensorNames == tensorMax + 1, "a name for every tensor");
-
 int64_t roundedUp(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 
 // Columns of gate and up together, each filled up to whole blocks.
@@ -74,8 +63,6 @@ bool placeInLayer(const Shape& s, const LayerWeights& l, int32_t tensor, Place* 
   }
 }
 
-bool inLayers(int32_t tensor) { return tensor >= TR_INPUT_NORM && tensor <= TR_DOWN_BIAS; }
-
 }  // namespace
 
 void takeWeights(Carver& carver, const Shape& shape, Weights* weights) {
@@ -91,7 +78,7 @@ void takeWeights(Carver& carver, const Shape& shape, Weights* weights) {
 }
 
 bool placeOf(const Shape& shape, const Weights& weights, int32_t tensor, int32_t layer, Place* place) {
-  if (inLayers(tensor)) return placeInLayer(shape, weights.layers[size_t(layer)], tensor, place);
+  if (native::inLayers(tensor)) return placeInLayer(shape, weights.layers[size_t(layer)], tensor, place);
   switch (tensor) {
     case TR_EMBEDDING:
       *place = {shape.vocab(), shape.hidden(), &weights.embedding, nullptr, TR_F32, 0, 1, 1};
@@ -113,12 +100,8 @@ bool placeOf(const Shape& shape, const Weights& weights, int32_t tensor, int32_t
   }
 }
 
-const char* tensorName(int32_t tensor) {
-  return tensorNames[tensor >= 1 && tensor <= tensorMax ? tensor : 0];
-}
-
 int32_t tensorLayers(const Shape& shape, int32_t tensor) {
-  return inLayers(tensor) ? shape.config.layers : 1;
+  return native::inLayers(tensor) ? shape.config.layers : 1;
 }
 
 }  // namespace cpu

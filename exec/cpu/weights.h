@@ -5,12 +5,17 @@
 
 #include <vector>
 
+#include "../native/carver.h"
 #include "../native/native.h"
-#include "carver.h"
+#include "../native/tensors.h"
 #include "matrix.h"
 #include "shape.h"
 
 namespace cpu {
+
+using native::Carver;
+using native::tensorMax;
+using native::tensorName;
 
 // Weights of one layer. Tensors that are read together lie in one matrix: queries, keys and values, head by
 // head; gate and up in blocks of 64 columns that take turns, so that a worker has both of what it multiplies.
@@ -46,12 +51,6 @@ struct Place {
 
 // The place of a tensor of native.h, its layer in range. False if a model of this shape does not have it.
 bool placeOf(const Shape& shape, const Weights& weights, int32_t tensor, int32_t layer, Place* place);
-
-// Tensors are numbered from 1 to tensorMax.
-constexpr int32_t tensorMax = TR_ROUTER_OUT_BIAS;
-
-// The name of a tensor in native.h, such as "TR_Q"; "?" if there is none of this number.
-const char* tensorName(int32_t tensor);
 
 // The layers that a tensor is put for: those of the model, or 1.
 int32_t tensorLayers(const Shape& shape, int32_t tensor);

@@ -3,14 +3,16 @@
 
 #include <stdint.h>
 
+#include "../native/carver.h"
 #include "../native/native.h"
 #include "attention.h"
-#include "carver.h"
 #include "logits.h"
 #include "matrix.h"
 #include "shape.h"
 
 namespace cpu {
+
+using native::Carver;
 
 // Blocks of gate and up, one of each, that a worker multiplies before it joins them.
 constexpr int64_t gatePairs = 2;
