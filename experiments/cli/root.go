@@ -98,8 +98,8 @@ real models.`,
 
 func commands() []*cobra.Command {
 	return []*cobra.Command{
-		newRun(), newPredict(), newPlot(), newCompare(), newTrace(), newModel(), newRouter(), newGenerate(), newServe(),
-		newCalibrate(), newTask(), newVersion(), newCompletion(),
+		newRun(), newPredict(), newPlot(), newCompare(), newTrace(), newModel(), newRouter(),
+		newGenerate(), newServe(), newCalibrate(), newTask(), newVersion(), newCompletion(),
 	}
 }
 

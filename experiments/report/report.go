@@ -100,8 +100,8 @@ func (p *page) rules(all []*result.Summary) {
 	for _, s := range all {
 		at := slices.IndexFunc(s.Metrics, func(m result.Metric) bool { return m.Name == "window_s" })
 		if at >= 0 && s.Intervals != "" {
-			p.add(paragraph(fmt.Sprintf("Window of measurement (`window_s`): %s. Intervals: %s.", s.Metrics[at].Definition,
-				s.Intervals)))
+			p.add(paragraph(fmt.Sprintf("Window of measurement (`window_s`): %s. Intervals: %s.",
+				s.Metrics[at].Definition, s.Intervals)))
 			return
 		}
 	}

@@ -208,8 +208,8 @@ func TestReferenceUse(t *testing.T) {
 	}
 }
 
-// TestFileNames: files go by their names from the spec's own folder, whichever file names them, so that results
-// name no machine.
+// TestFileNames: files go by their names from the spec's own folder, whichever file names them, so that
+// results name no machine.
 func TestFileNames(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "c.toml", pairFile)

@@ -138,9 +138,9 @@ func (s Suite) samplable(t *testing.T) {
 	}
 }
 
-// frequencies: 4,000 draws (400 of an emulated device) from the ten best of a row at temperature 0.7 come as
-// often as they should, each within 5 standard deviations; and the same random bits draw the same token in any
-// batch.
+// frequencies: 4,000 draws (400 of an emulated device) from the ten best of a row at temperature 0.7 come
+// as often as they should, each within 5 standard deviations; and the same random bits draw the same token in
+// any batch.
 func (s Suite) frequencies(t *testing.T) {
 	c := caseOf("qwen3-tied")
 	r := s.random(t, c)
