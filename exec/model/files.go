@@ -7,29 +7,39 @@ import (
 	"path/filepath"
 )
 
+// ErrNotRegular is the error for a folder, a pipe and the like where a file is wanted.
+var ErrNotRegular = errors.New("no regular file")
+
+// regular describes a file that is neither a folder nor, as opening one could block, a pipe.
+func regular(path string) (os.FileInfo, error) {
+	info, err := os.Stat(path)
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is %w", path, ErrNotRegular)
+	}
+	return info, err
+}
+
 // ReadFile reads a regular file of at most bytesMax bytes. Errors name it, and both sizes if it is longer.
 func ReadFile(path string, bytesMax int64) ([]byte, error) {
-	info, err := os.Stat(path)
+	info, err := regular(path)
 	switch {
 	case err != nil:
 		return nil, err
-	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("%s is no regular file", path)
 	case info.Size() > bytesMax:
 		return nil, fmt.Errorf("%s has %d bytes, want at most %d", path, info.Size(), bytesMax)
 	}
 	return os.ReadFile(path)
 }
 
-// OpenRegular opens a file and says how many bytes it has, if it is neither a folder nor, as opening one
-// could block, a pipe. want is what it should be, for the error.
+// OpenRegular opens a regular file and says how many bytes it has; for others the error is ErrNotRegular.
+// want is what it should be, for the error.
 func OpenRegular(path, want string) (*os.File, int64, error) {
-	info, err := os.Stat(path)
+	info, err := regular(path)
+	if errors.Is(err, ErrNotRegular) {
+		return nil, 0, fmt.Errorf("%w, want %s", err, want)
+	}
 	if err != nil {
 		return nil, 0, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, 0, fmt.Errorf("%s is no regular file, want %s", path, want)
 	}
 	file, err := os.Open(path)
 	if err != nil {

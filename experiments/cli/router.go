@@ -86,7 +86,7 @@ func convertRouter(path, dir string, stdout, stderr io.Writer) error {
 	r, err := checkpoint.Convert(path, dir)
 	var broken *checkpoint.FileError
 	switch {
-	case errors.As(err, &broken) || errors.Is(err, model.ErrNotEmpty):
+	case errors.As(err, &broken) || errors.Is(err, model.ErrNotRegular) || errors.Is(err, model.ErrNotEmpty):
 		return badInput(err)
 	case err != nil:
 		return err

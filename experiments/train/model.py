@@ -51,6 +51,15 @@ def rope(positions, dtype):
     return angles.cos().to(dtype), angles.sin().to(dtype)
 
 
+# Of all positions. Not of a model: they are rounded when they are used, whatever a model was before.
+COSINES, SINES = rope(torch.arange(POSITIONS), torch.float32)
+
+
+def rope_table(length, dtype):
+    """What rope gives for the positions from 0 on; compiled, it computes no cosine for every number anew."""
+    return COSINES[:length].to(dtype), SINES[:length].to(dtype)
+
+
 # x @ TURN is (-high, low) of x = (low, high): as a product it is as exact and, compiled, far faster than slices.
 TURN = torch.kron(torch.tensor([[0.0, 1.0], [-1.0, 0.0]]), torch.eye(HEAD_DIM // 2))
 
@@ -136,8 +145,6 @@ class Body(nn.Module):
         self.embed_tokens = nn.Embedding(s.vocab, s.hidden)
         self.layers = nn.ModuleList(Layer(s) for _ in range(s.layers))
         self.norm = Norm(s.hidden)
-        for name, table in zip(("cosines", "sines"), rope(torch.arange(POSITIONS), torch.float32)):
-            self.register_buffer(name, table, persistent=False)
 
 
 class Model(nn.Module):
@@ -159,7 +166,7 @@ class Model(nn.Module):
     def hidden(self, tokens):
         """Hidden states [batch][length][hidden] after the last norm. Padding stands to the right."""
         x = self.model.embed_tokens(tokens)
-        turn = self.model.cosines[:tokens.shape[1]], self.model.sines[:tokens.shape[1]]
+        turn = rope_table(tokens.shape[1], x.dtype)
         for layer in self.model.layers:
             x = layer(x, turn)
         return self.model.norm(x)

@@ -15,7 +15,7 @@ from torch import nn
 
 import fitting
 from preferences import WIN  # before model: it says where that is
-from model import HEAD_DIM, Model, Shape, rope
+from model import HEAD_DIM, Model, Shape, rope_table
 
 LABELS = 3
 MATRICES = {"self_attn": ("q_proj", "k_proj", "v_proj", "o_proj"), "mlp": ("gate_proj", "up_proj", "down_proj")}
@@ -47,7 +47,7 @@ class Encoder(nn.Module):
         tokens, lengths = fitting.filled(prompts)
         real = torch.arange(tokens.shape[1]) < lengths[:, None]
         x = self.model.embed_tokens(tokens)
-        turn = rope(torch.arange(tokens.shape[1]), x.dtype)
+        turn = rope_table(tokens.shape[1], x.dtype)
         for layer in self.model.layers:
             x = layer(x, turn, real[:, None, None, :])
         mean = (self.model.norm(x) * real[..., None]).sum(dim=1) / lengths[:, None]

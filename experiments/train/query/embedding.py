@@ -10,7 +10,7 @@ import torch
 
 import fitting
 import preferences  # noqa: F401: before model: it says where that is
-from model import rope
+from model import rope_table
 
 LAYERS = 1
 
@@ -20,7 +20,7 @@ def states(model, prompts):
     def mean(part):
         tokens, lengths = fitting.filled(part)
         x = model.model.embed_tokens(tokens)
-        turn = rope(torch.arange(tokens.shape[1]), x.dtype)
+        turn = rope_table(tokens.shape[1], x.dtype)
         for layer in model.model.layers[:LAYERS]:
             x = layer(x, turn)
         real = torch.arange(tokens.shape[1]) < lengths[:, None]

@@ -26,7 +26,8 @@ const embeddings = "token_embeddings.weight"
 // it is there in full after Convert, or as before if that fails. The threshold is the checkpoint's, if it has
 // one; R2R's own server does not look at that and takes 0.5. Memory: the router, twice.
 //
-// It returns a *FileError for a file that is broken, hostile or no R2R router, and model.ErrNotEmpty.
+// It returns a *FileError for a file that is broken, hostile or no R2R router, model.ErrNotRegular, and
+// model.ErrNotEmpty.
 func Convert(path, dir string) (*router.Router, error) {
 	opened, size, err := model.OpenRegular(path, "a checkpoint")
 	if err != nil {
