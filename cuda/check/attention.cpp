@@ -110,9 +110,9 @@ void checkRotated(Run& run, const std::vector<float>& qkv, const std::vector<flo
                              : value ? values[size_t(at.valueAt(page, h - l.heads - l.kvHeads, token, d))]
                                      : keys[size_t(at.keyAt(page, h - l.heads, token, d))];
         const double exact = d < l.headDim ? want[size_t(d)] : 0;
-        CHECK(fabs(double(widened(got)) - exact) <= 0x1p-8 * fabs(exact) + cuda::rotateTolerance * largest,
-              "row %d, head %d, dimension %d: %g, want %g", int(m), int(h), int(d), double(widened(got)),
-              exact);
+        const double value = double(native::widen(got));
+        CHECK(fabs(value - exact) <= 0x1p-8 * fabs(exact) + cuda::rotateTolerance * largest,
+              "row %d, head %d, dimension %d: %g, want %g", int(m), int(h), int(d), value, exact);
       }
     }
   }
@@ -212,7 +212,7 @@ void checkLayer(const Layer& l, uint64_t seed) {
                           nullptr,
                           0};
   double largest = 0;
-  for (uint16_t v : values) largest = fmax(largest, v == 0xffff ? 0 : fabs(double(widened(v))));
+  for (uint16_t v : values) largest = fmax(largest, v == 0xffff ? 0 : fabs(double(native::widen(v))));
   std::vector<double> want(static_cast<size_t>(run.stride));
   int64_t row = 0;
   for (size_t r = 0; r < l.requests.size(); r++) {
@@ -221,7 +221,7 @@ void checkLayer(const Layer& l, uint64_t seed) {
         cuda::attentionReference(host, int32_t(r), row, l.requests[r].start + i, h, want.data());
         for (int64_t d = 0; d < run.stride; d++) {
           const double off =
-              double(widened(out[size_t((row * l.heads + h) * run.stride + d)])) - want[size_t(d)];
+              double(native::widen(out[size_t((row * l.heads + h) * run.stride + d)])) - want[size_t(d)];
           CHECK(fabs(off) <= cuda::attentionTolerance * largest,
                 "request %d, row %d, head %d, dimension %d: off by %g", int(r), int(i), int(h), int(d), off);
         }

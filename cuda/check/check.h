@@ -11,6 +11,8 @@
 #include <initializer_list>
 #include <vector>
 
+#include "../../exec/native/halves.h"
+
 #define CHECK(condition, ...)                                       \
   do {                                                              \
     if (condition) break;                                           \
@@ -58,23 +60,9 @@ class Numbers {
   uint64_t state_;
 };
 
-inline float widened(uint16_t half) {
-  const uint32_t bits = uint32_t(half) << 16;
-  float f;
-  memcpy(&f, &bits, sizeof f);
-  return f;
-}
-
-inline uint16_t narrowed(float f) {
-  uint32_t bits;
-  memcpy(&bits, &f, sizeof bits);
-  if ((bits & 0x7fffffffu) > 0x7f800000u) return uint16_t(bits >> 16 | 0x40);
-  return uint16_t((bits + 0x7fffu + (bits >> 16 & 1)) >> 16);
-}
-
 inline std::vector<uint16_t> Numbers::halves(int64_t count, float deviation) {
   std::vector<uint16_t> v(static_cast<size_t>(count));
-  for (uint16_t& h : v) h = narrowed(next(deviation));
+  for (uint16_t& h : v) h = native::narrow(next(deviation));
   return v;
 }
 

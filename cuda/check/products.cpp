@@ -12,11 +12,11 @@ void product(Numbers& n, int64_t columns, int64_t depth, int64_t rows) {
   const int64_t memory = (rows + cuda::skinnyRows - 1) / cuda::skinnyRows * cuda::skinnyRows;
   std::vector<uint16_t> weights(size_t(matrix.elements()), 0), x(size_t(memory * stride), 0x7fc0);
   for (int64_t i = 0; i < columns; i++) {
-    for (int64_t k = 0; k < depth; k++) weights[size_t(i * stride + k)] = narrowed(n.next(0.05f));
+    for (int64_t k = 0; k < depth; k++) weights[size_t(i * stride + k)] = native::narrow(n.next(0.05f));
   }
   for (int64_t m = 0; m < rows; m++) {
     for (int64_t k = 0; k < stride; k++)
-      x[size_t(m * stride + k)] = k < depth ? narrowed(n.next()) : uint16_t(0);
+      x[size_t(m * stride + k)] = k < depth ? native::narrow(n.next()) : uint16_t(0);
   }
   Memory<uint16_t> w(weights), inputs(x);
   Memory<float> y(rows * yStride), alone(yStride);

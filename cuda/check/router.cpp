@@ -47,7 +47,7 @@ void inputs(Numbers& n) {
       CHECK(got[size_t(m * joinedStride + i)] == want, "joined[%d][%d]", int(m), int(i));
     }
     for (int64_t i = 0; i < 64; i++) {
-      const uint16_t want = i < count ? narrowed(top[size_t(m * count + i)]) : uint16_t(0);
+      const uint16_t want = i < count ? native::narrow(top[size_t(m * count + i)]) : uint16_t(0);
       CHECK(narrow[size_t(m * 64 + i)] == want, "logits[%d][%d]", int(m), int(i));
     }
   }
@@ -66,7 +66,7 @@ void rounds(Numbers& n, bool gelu) {
       double want = i < width ? double(sums[size_t(m * stride + i)]) + double(bias[size_t(i)]) : 0;
       const double size = fabs(want);
       if (gelu) want = cuda::geluReference(want);
-      const double value = double(widened(got[size_t(m * outStride + i)]));
+      const double value = double(native::widen(got[size_t(m * outStride + i)]));
       CHECK(fabs(value - want) <= 0x1p-8 * fabs(want) + cuda::geluTolerance * size, "%g, want %g", value,
             want);
     }
@@ -99,7 +99,7 @@ void norms(Numbers& n, bool first, bool last) {
     double product = double(scoreBias[0]);
     for (size_t i = 0; i < x.size(); i++) {
       product += want[i] * double(out[i]);
-      const double value = double(widened(got[size_t(m * outStride) + i]));
+      const double value = double(native::widen(got[size_t(m * outStride) + i]));
       CHECK(last || fabs(value - want[i]) <= 0x1.1p-8 * fabs(want[i]) + 2e-6, "%g, want %g", value, want[i]);
     }
     scores.push_back(sigmoid(product));
@@ -125,7 +125,7 @@ void scores(Numbers& n, bool citer) {
     for (int64_t i = 0; i < width; i++) {
       const size_t at = size_t(m * stride + i);
       const double x =
-          citer ? fmax(double(sums[at]) + double(bias[size_t(i)]), 0) : double(widened(hidden[at]));
+          citer ? fmax(double(sums[at]) + double(bias[size_t(i)]), 0) : double(native::widen(hidden[at]));
       sum += x * double(weight[size_t(i)]);
     }
     want.push_back(sigmoid(sum));

@@ -22,7 +22,7 @@ void embeds(Numbers& n) {
   const std::vector<float> got = x.read(), cosine = cosines.read(), sine = sines.read();
   for (int64_t m = 0; m < rows; m++) {
     for (int64_t i = 0; i < hidden; i++) {
-      const float want = widened(table[size_t(tokens[size_t(m)] * stride + i)]);
+      const float want = native::widen(table[size_t(tokens[size_t(m)] * stride + i)]);
       CHECK(got[size_t(m * xStride + i)] == want, "x[%d][%d]", int(m), int(i));
     }
     for (int64_t i = 0; i < pairs; i++) {
@@ -55,7 +55,7 @@ void norms(Numbers& n, int64_t width, bool delta, bool bias, bool gathered) {
                         bias ? biases.data() : nullptr, weight.data(), 1e-6, width, wantTo.data(),
                         want.data());
     for (int64_t i = 0; i < outStride; i++) {
-      const double value = double(widened(got[size_t(m * outStride + i)]));
+      const double value = double(native::widen(got[size_t(m * outStride + i)]));
       if (i >= width) {
         CHECK(value == 0, "out[%d][%d] = %g beyond the row", int(m), int(i), value);
         continue;
@@ -81,7 +81,7 @@ void swiglus(Numbers& n, int64_t width, bool bias) {
     for (int64_t i = 0; bias && i < 2 * width; i++) row[size_t(i)] += biases[size_t(i)];
     cuda::swigluReference(row.data(), row.data() + width, width, want.data());
     for (int64_t i = 0; i < outStride; i++) {
-      const double value = double(widened(got[size_t(m * outStride + i)])),
+      const double value = double(native::widen(got[size_t(m * outStride + i)])),
                    exact = i < width ? want[size_t(i)] : 0;
       CHECK(fabs(value - exact) <= cuda::roundedTolerance * fabs(exact) + 1e-30, "%g, want %g", value, exact);
     }

@@ -1,27 +1,16 @@
 #include "backend.h"
 
-#include <new>
-
 #include "../../exec/native/failure.h"
 #include "device.h"
 #include "model.h"
 
 using namespace cuda;
+using native::guarded;
 
 namespace {
 
 Device* of(tr_device* device) { return reinterpret_cast<Device*>(device); }
 Model* of(tr_model* model) { return reinterpret_cast<Model*>(model); }
-
-// Runs call, in which small things may be allocated.
-template <class F>
-int32_t guarded(tr_error* error, F call) {
-  try {
-    return call();
-  } catch (const std::bad_alloc&) {
-    return native::fail(error, TR_NO_MEMORY, "no memory for bookkeeping");
-  }
-}
 
 int32_t deviceOpen(const tr_device_options* options, tr_device** device, tr_error* error) {
   return guarded(error, [&] { return Device::open(*options, reinterpret_cast<Device**>(device), error); });

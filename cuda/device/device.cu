@@ -83,29 +83,13 @@ int32_t Device::open(const tr_device_options& options, Device** out, tr_error* e
   }
   device->ordinal_ = options.ordinal;
   device->multiprocessors_ = info.processors;
-  device->budgetBytes_ = options.budget_bytes ? options.budget_bytes : info.free_bytes;
+  device->budget_.set(options.budget_bytes ? options.budget_bytes : info.free_bytes);
   *out = device.release();
   return TR_OK;
 }
 
 int32_t Device::enter(tr_error* error) const {
   return checked(cudaSetDevice(ordinal_), "cudaSetDevice", error);
-}
-
-int32_t Device::take(const char* what, int64_t bytes, tr_error* error) {
-  std::lock_guard<std::mutex> lock(budget_);
-  const int64_t left = budgetBytes_ - takenBytes_;
-  if (bytes > left) {
-    return fail(error, TR_NO_MEMORY, "%s: %" PRId64 " bytes are needed, %" PRId64 " of %" PRId64 " are left",
-                what, bytes, left, budgetBytes_);
-  }
-  takenBytes_ += bytes;
-  return TR_OK;
-}
-
-void Device::giveBack(int64_t bytes) {
-  std::lock_guard<std::mutex> lock(budget_);
-  takenBytes_ -= bytes;
 }
 
 Block::~Block() {

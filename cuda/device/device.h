@@ -4,9 +4,7 @@
 #include <cuda_runtime.h>
 #include <stdint.h>
 
-#include <mutex>
-
-#include "../../exec/native/native.h"
+#include "../../exec/native/budget.h"
 
 namespace cuda {
 
@@ -29,15 +27,12 @@ class Device {
   int multiprocessors() const { return multiprocessors_; }
   bool graphs() const { return graphs_; }
 
-  // Counts memory that a model takes. Fails with TR_NO_MEMORY if it is more than is left.
-  int32_t take(const char* what, int64_t bytes, tr_error* error);
-  void giveBack(int64_t bytes);
+  native::Budget& budget() { return budget_; }
 
  private:
   int ordinal_ = 0, multiprocessors_ = 0;
   bool graphs_ = true;
-  std::mutex budget_;
-  int64_t budgetBytes_ = 0, takenBytes_ = 0;
+  native::Budget budget_;
 };
 
 // Memory of the card, or of the host where the card can reach it.

@@ -71,7 +71,7 @@ int32_t Model::make(Device& device, const tr_model_config& config, Model** out, 
   if (status != TR_OK) return status;
   Carver counted(nullptr);
   takeWeights(counted, model->shape_, &model->weights_);
-  status = device.take("weights", counted.bytes(), error);
+  status = device.budget().take("weights", counted.bytes(), error);
   if (status != TR_OK) return status;
   model->takenBytes_ = counted.bytes();
   status = model->weightMemory_.allocate(Block::onCard, counted.bytes(), error);
@@ -94,7 +94,7 @@ Model::~Model() {
   if (start_) cudaEventDestroy(start_);
   if (end_) cudaEventDestroy(end_);
   if (stream_) cudaStreamDestroy(stream_);
-  device_.giveBack(takenBytes_);
+  device_.budget().giveBack(takenBytes_);
 }
 
 uint8_t& Model::isThere(int32_t tensor, int32_t layer) {
@@ -109,17 +109,8 @@ int32_t Model::checkPut(int32_t tensor, int32_t layer, int32_t type, int64_t row
   if (!placeOf(shape_, weights_, tensor, layer, place)) {
     return fail(error, TR_INVALID, "%s: the model has no such tensor", name);
   }
-  const bool weight = place->type == TR_F32;
-  if (weight ? type != TR_BF16 && type != TR_F16 && type != TR_F32 : type != place->type) {
-    return fail(error, TR_INVALID, "%s: type %d, want %s", name, type,
-                weight                  ? "bf16, f16 or f32"
-                : place->type == TR_F64 ? "f64"
-                                        : "i32");
-  }
-  if (rows != place->rows || columns != place->columns) {
-    return fail(error, TR_INVALID, "%s: %" PRId64 " x %" PRId64 ", want %" PRId64 " x %" PRId64, name, rows,
-                columns, place->rows, place->columns);
-  }
+  const int32_t status = native::checkFits(*place, name, type, rows, columns, error);
+  if (status != TR_OK) return status;
   if (isThere(tensor, layer)) return fail(error, TR_INVALID, "%s of layer %d is there already", name, layer);
   return TR_OK;
 }
@@ -206,7 +197,7 @@ int32_t Model::plan(const tr_limits& limits, tr_needs* took, tr_error* error) {
   if (status != TR_OK) return status;
   const tr_needs needs = needsOf(shape_, limits);
   const int64_t bytes = needs.kv_bytes + needs.work_bytes;
-  status = device_.take("KV pages and work", bytes, error);
+  status = device_.budget().take("KV pages and work", bytes, error);
   if (status != TR_OK) return status;
   takenBytes_ += bytes;
   status = workMemory_.allocate(Block::onCard, bytes, error);

@@ -1,9 +1,9 @@
 // Steps of a model.
 #include <string.h>
-#include <time.h>
 
 #include <algorithm>
 
+#include "../../exec/native/clock.h"
 #include "../../exec/native/failure.h"
 #include "../../exec/native/halves.h"
 #include "../kernels/pages.h"
@@ -13,15 +13,10 @@
 namespace cuda {
 
 using native::fail;
+using native::nowNs;
 using native::StepArguments;
 
 namespace {
-
-int64_t nowNs() {
-  timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return int64_t(t.tv_sec) * 1000000000 + t.tv_nsec;
-}
 
 // Lays out the work of attention.
 class Items {

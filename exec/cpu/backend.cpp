@@ -1,30 +1,18 @@
 #include "backend.h"
 
-#include <new>
-
 #include "../native/failure.h"
 #include "device.h"
 #include "model.h"
 #include "step.h"
 
 using namespace cpu;
-using native::fail;
+using native::guarded;
 
 namespace {
 
 Device* of(tr_device* device) { return reinterpret_cast<Device*>(device); }
 const Device* of(const tr_device* device) { return reinterpret_cast<const Device*>(device); }
 Model* of(tr_model* model) { return reinterpret_cast<Model*>(model); }
-
-// Runs call, in which small things may be allocated.
-template <class F>
-int32_t guarded(tr_error* error, F call) {
-  try {
-    return call();
-  } catch (const std::bad_alloc&) {
-    return fail(error, TR_NO_MEMORY, "no memory for bookkeeping");
-  }
-}
 
 int32_t deviceOpen(const tr_device_options* options, tr_device** device, tr_error* error) {
   return guarded(error, [&] { return Device::open(*options, reinterpret_cast<Device**>(device), error); });

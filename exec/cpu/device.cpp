@@ -156,25 +156,9 @@ int32_t Device::open(const tr_device_options& options, Device** out, tr_error* e
   if (failed == EINVAL) return fail(error, TR_INVALID, "%d threads: a processor is not to be had", threads);
   if (failed) return fail(error, TR_NO_MEMORY, "%d threads: %s", threads, strerror(failed));
   device->workers_.reset(workers);
-  device->budgetBytes_ = options.budget_bytes ? options.budget_bytes : freeBytes();
+  device->budget_.set(options.budget_bytes ? options.budget_bytes : freeBytes());
   *out = device.release();
   return TR_OK;
-}
-
-int32_t Device::take(const char* what, int64_t bytes, tr_error* error) {
-  std::lock_guard<std::mutex> lock(budget_);
-  int64_t left = budgetBytes_ - takenBytes_;
-  if (bytes > left) {
-    return fail(error, TR_NO_MEMORY, "%s: %" PRId64 " bytes are needed, %" PRId64 " of %" PRId64 " are left",
-                what, bytes, left, budgetBytes_);
-  }
-  takenBytes_ += bytes;
-  return TR_OK;
-}
-
-void Device::giveBack(int64_t bytes) {
-  std::lock_guard<std::mutex> lock(budget_);
-  takenBytes_ -= bytes;
 }
 
 }  // namespace cpu

@@ -6,7 +6,7 @@
 #include <memory>
 #include <mutex>
 
-#include "../native/native.h"
+#include "../native/budget.h"
 #include "paths.h"
 #include "workers.h"
 
@@ -39,17 +39,15 @@ class Device {
 
   Workers& threads() { return *workers_; }
 
-  // Takes bytes of the budget for what is named, or says how much is needed and how much is left.
-  int32_t take(const char* what, int64_t bytes, tr_error* error);
-  void giveBack(int64_t bytes);
+  native::Budget& budget() { return budget_; }
 
  private:
   Device() = default;
 
   std::unique_ptr<Workers> workers_;
   Path path_ = Path::plain;
-  std::mutex running_, budget_;
-  int64_t budgetBytes_ = 0, takenBytes_ = 0;
+  std::mutex running_;
+  native::Budget budget_;
 };
 
 }  // namespace cpu

@@ -75,7 +75,7 @@ int32_t Model::make(Device& device, const tr_model_config& config, Model** out, 
   Carver counted(nullptr);
   takeWeights(counted, model->shape_, &model->weights_);
   const int64_t bytes = counted.bytes() + routerBytes(model->shape_);
-  status = device.take("weights", bytes, error);
+  status = device.budget().take("weights", bytes, error);
   if (status != TR_OK) return status;
   model->takenBytes_ = bytes;
   if (model->shape_.router() && Router::make(routerShapeOf(model->shape_), &model->router_) != 0) {
@@ -91,7 +91,7 @@ int32_t Model::make(Device& device, const tr_model_config& config, Model** out, 
   return TR_OK;
 }
 
-Model::~Model() { device_.giveBack(takenBytes_); }
+Model::~Model() { device_.budget().giveBack(takenBytes_); }
 
 uint8_t& Model::isThere(int32_t tensor, int32_t layer) {
   return there_[size_t(layer) * (tensorMax + 1) + size_t(tensor)];
@@ -105,15 +105,8 @@ int32_t Model::checkPut(int32_t tensor, int32_t layer, int32_t type, int64_t row
   if (!placeOf(shape_, weights_, tensor, layer, place)) {
     return fail(error, TR_INVALID, "%s: the model has no such tensor", name);
   }
-  const bool weight = place->type == TR_F32;
-  if (weight ? type != TR_BF16 && type != TR_F16 && type != TR_F32 : type != place->type) {
-    return fail(error, TR_INVALID, "%s: type %d, want %s", name, type,
-                weight ? "bf16, f16 or f32" : place->type == TR_F64 ? "f64" : "i32");
-  }
-  if (rows != place->rows || columns != place->columns) {
-    return fail(error, TR_INVALID, "%s: %" PRId64 " x %" PRId64 ", want %" PRId64 " x %" PRId64, name, rows,
-                columns, place->rows, place->columns);
-  }
+  const int32_t status = native::checkFits(*place, name, type, rows, columns, error);
+  if (status != TR_OK) return status;
   if (isThere(tensor, layer)) return fail(error, TR_INVALID, "%s of layer %d is there already", name, layer);
   return TR_OK;
 }
@@ -185,10 +178,10 @@ int32_t Model::plan(const tr_limits& limits, tr_needs* took, tr_error* error) {
   if (status != TR_OK) return status;
   const tr_needs needs = needsOf(shape_, limits, device_.workers());
   const int64_t bytes = needs.kv_bytes + needs.work_bytes;
-  status = device_.take("KV pages and work", bytes, error);
+  status = device_.budget().take("KV pages and work", bytes, error);
   if (status != TR_OK) return status;
   if (!workMemory_.allocate(size_t(bytes))) {
-    device_.giveBack(bytes);
+    device_.budget().giveBack(bytes);
     return fail(error, TR_NO_MEMORY, "KV pages and work: there are no %" PRId64 " bytes of memory", bytes);
   }
   takenBytes_ += bytes;

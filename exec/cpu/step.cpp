@@ -1,24 +1,13 @@
 #include "step.h"
 
-#include <time.h>
-
+#include "../native/clock.h"
 #include "../native/failure.h"
 #include "forward.h"
 
 namespace cpu {
 
 using native::fail;
-using native::inRange;
-
-namespace {
-
-int64_t nowNs() {
-  timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return int64_t(t.tv_sec) * 1000000000 + t.tv_nsec;
-}
-
-}  // namespace
+using native::nowNs;
 
 int32_t step(Model& model, const StepArguments& arguments, tr_step_info* info, tr_error* error) {
   if (info->size != int32_t(sizeof *info)) {

@@ -5,13 +5,16 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <climits>
 #include <new>
 
+#include "../native/clock.h"
+
 namespace cpu {
+
+using native::nowNs;
 
 namespace {
 
@@ -21,12 +24,6 @@ inline void pauseBriefly() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
 #endif
-}
-
-int64_t nowNs() {
-  timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return int64_t(t.tv_sec) * 1000000000 + t.tv_nsec;
 }
 
 long futex(std::atomic<uint32_t>* word, int operation, uint32_t value) {

@@ -5,6 +5,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include <new>
+
 #include "native.h"
 
 namespace native {
@@ -27,6 +29,16 @@ inline bool inRange(tr_error* error, const char* name, int64_t value, int64_t mi
   if (value >= min && value <= max) return true;
   fail(error, TR_INVALID, "%s = %" PRId64 ", want %" PRId64 " to %" PRId64, name, value, min, max);
   return false;
+}
+
+// Runs call, in which small things may be allocated.
+template <class F>
+int32_t guarded(tr_error* error, F call) {
+  try {
+    return call();
+  } catch (const std::bad_alloc&) {
+    return fail(error, TR_NO_MEMORY, "no memory for bookkeeping");
+  }
 }
 
 }  // namespace native

@@ -1,7 +1,7 @@
 // The tensors of native.h by number.
 #pragma once
 
-#include "native.h"
+#include "failure.h"
 
 namespace native {
 
@@ -22,6 +22,23 @@ static_assert(sizeof tensorNames / sizeof *tensorNames == tensorMax + 1, "a name
 // The name of a tensor in native.h, such as "TR_Q"; "?" if there is none of this number.
 inline const char* tensorName(int32_t tensor) {
   return tensorNames[tensor >= 1 && tensor <= tensorMax ? tensor : 0];
+}
+
+// Fails with TR_INVALID unless what is put has the type and sizes of its place: rows, columns, and type, TR_F32
+// for a weight, which may be put as bf16 and f16 too.
+template <class Place>
+int32_t checkFits(const Place& place, const char* name, int32_t type, int64_t rows, int64_t columns,
+                  tr_error* error) {
+  const bool weight = place.type == TR_F32;
+  if (weight ? type != TR_BF16 && type != TR_F16 && type != TR_F32 : type != place.type) {
+    return fail(error, TR_INVALID, "%s: type %d, want %s", name, type,
+                weight ? "bf16, f16 or f32" : place.type == TR_F64 ? "f64" : "i32");
+  }
+  if (rows != place.rows || columns != place.columns) {
+    return fail(error, TR_INVALID, "%s: %" PRId64 " x %" PRId64 ", want %" PRId64 " x %" PRId64, name, rows,
+                columns, place.rows, place.columns);
+  }
+  return TR_OK;
 }
 
 // Whether a tensor is put for each layer.
