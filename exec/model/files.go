@@ -34,7 +34,7 @@ func ReadFile(path string, bytesMax int64) ([]byte, error) {
 // OpenRegular opens a regular file and says how many bytes it has; for others the error is ErrNotRegular.
 // want is what it should be, for the error.
 func OpenRegular(path, want string) (*os.File, int64, error) {
-	info, err := regular(path)
+	_, err := regular(path)
 	if errors.Is(err, ErrNotRegular) {
 		return nil, 0, fmt.Errorf("%w, want %s", err, want)
 	}
@@ -46,7 +46,8 @@ func OpenRegular(path, want string) (*os.File, int64, error) {
 		return nil, 0, err
 	}
 	// Once more: the size must be that of the file that is open.
-	if info, err = file.Stat(); err != nil {
+	info, err := file.Stat()
+	if err != nil {
 		return nil, 0, errors.Join(err, file.Close())
 	}
 	return file, info.Size(), nil
