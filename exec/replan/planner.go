@@ -3,6 +3,7 @@ package replan
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"sync"
@@ -47,11 +48,16 @@ type Planner struct {
 	seen    *measured
 	live    int // N
 	planned *Figures
-	rows    map[int][]int    // by N: of planned
-	rates   map[int]float64  // of those, tok/s
+	sets    map[int]set      // by N: of planned
 	at      time.Time        // of the last plan
 	err     error            // of the last plan
 	wanted  map[int]struct{} // N that have come up
+}
+
+// set is what is best at an N: thresholds, and the throughput that they promise.
+type set struct {
+	thresholds []int
+	rateTokS   float64
 }
 
 // New makes a Planner whose thresholds are all 1.
@@ -64,8 +70,8 @@ func New(c Config) (*Planner, error) {
 		c.Every = everyDefault
 	}
 	p := &Planner{
-		c: c, wake: make(chan struct{}, 1), seen: newMeasured(c.Models), rows: make(map[int][]int),
-		rates: make(map[int]float64), wanted: make(map[int]struct{}),
+		c: c, wake: make(chan struct{}, 1), seen: newMeasured(c.Models), sets: make(map[int]set),
+		wanted: make(map[int]struct{}),
 	}
 	return p, p.force()
 }
@@ -169,13 +175,12 @@ func (p *Planner) plan(ctx context.Context) {
 	}
 	if p.planned == nil || moved(p.planned, figures) {
 		p.planned = figures
-		clear(p.rows)
-		clear(p.rates)
+		clear(p.sets)
 	}
 	figures = p.planned
 	var missing []int
 	for n := range p.wanted {
-		if p.rows[n] == nil {
+		if _, known := p.sets[n]; !known {
 			missing = append(missing, n)
 		}
 	}
@@ -186,40 +191,38 @@ func (p *Planner) plan(ctx context.Context) {
 	slices.Sort(missing)
 	limited, end := context.WithTimeout(ctx, planTimeMax)
 	defer end()
-	found, rates := make(map[int][]int), make(map[int]float64)
+	found := make(map[int]set)
 	var failed error
 	for _, n := range missing {
-		row, rate, err := best(limited, figures, n)
+		s, err := best(limited, figures, n)
 		if err != nil {
 			failed = fmt.Errorf("thresholds for N = %d: %w", n, err)
 			break
 		}
-		found[n], rates[n] = row, rate
+		found[n] = s
 	}
-	p.take(found, rates, failed)
+	p.take(found, failed)
 }
 
 // take puts what was planned in force.
-func (p *Planner) take(found map[int][]int, rates map[int]float64, failed error) {
+func (p *Planner) take(found map[int]set, failed error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for n, row := range found {
-		p.rows[n], p.rates[n] = row, rates[n]
-	}
+	maps.Copy(p.sets, found)
 	p.at, p.err = time.Now(), failed
 	if err := p.force(); err != nil {
 		p.err = err
 	}
 }
 
-// force puts the rows in force: those of each N, where there are none those of the next smaller, which are
+// force puts the sets in force: those of each N, where there are none those of the next smaller, which are
 // feasible there too, and all 1 where there is no smaller either.
 func (p *Planner) force() error {
 	row := slices.Repeat([]int{1}, p.c.Models)
 	var table [][]int
 	for n := 1; n <= min(p.c.LiveMax, plannedMax); n++ {
-		if own := p.rows[n]; own != nil {
-			row = own
+		if own, planned := p.sets[n]; planned {
+			row = own.thresholds
 		}
 		table = append(table, row)
 	}
@@ -230,8 +233,8 @@ func (p *Planner) force() error {
 	return err
 }
 
-// best is the best feasible set at n, and its throughput, tok/s.
-func best(ctx context.Context, f *Figures, n int) ([]int, float64, error) {
+// best is the best feasible set at n.
+func best(ctx context.Context, f *Figures, n int) (set, error) {
 	m := chain.Model{Routing: f.Routing, Commit: f.Commit, Step: f.Step}
 	var hold []int
 	if n >= heldFrom {
@@ -241,10 +244,10 @@ func best(ctx context.Context, f *Figures, n int) ([]int, float64, error) {
 	m.QuantumNs = m.EstimateQuantum(n)
 	found, err := chain.Search(ctx, m, n, hold, chain.SearchOptions{Options: options})
 	if err != nil {
-		return nil, 0, err
+		return set{}, err
 	}
 	point := found.Points[found.Best]
-	return point.Thresholds, point.Solution.ThroughputTokS, nil
+	return set{point.Thresholds, point.Solution.ThroughputTokS}, nil
 }
 
 // moved says whether a value of b is off that of a by more than drift. Shares are compared to 1.
@@ -284,8 +287,9 @@ func (p *Planner) State() State {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	n := min(max(p.live, 1), plannedMax)
+	own, planned := p.sets[n]
 	return State{
-		Live: p.live, Thresholds: p.table.Load().Row(n), Planned: p.rows[n] != nil, RateTokS: p.rates[n],
+		Live: p.live, Thresholds: p.table.Load().Row(n), Planned: planned, RateTokS: own.rateTokS,
 		Figures: p.planned, At: p.at, Err: p.err,
 	}
 }

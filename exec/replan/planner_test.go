@@ -48,9 +48,9 @@ func TestBest(t *testing.T) {
 		want []int
 		rate float64
 	}{{4, []int{1, 3}, 207.954}, {8, []int{1, 5}, 399.050}} {
-		row, rate, err := best(t.Context(), f, c.n)
-		if err != nil || !slices.Equal(row, c.want) || math.Abs(rate/c.rate-1) > 1e-3 {
-			t.Errorf("N = %d: %v, %v tok/s, %v, want %v and %v", c.n, row, rate, err, c.want, c.rate)
+		s, err := best(t.Context(), f, c.n)
+		if err != nil || !slices.Equal(s.thresholds, c.want) || math.Abs(s.rateTokS/c.rate-1) > 1e-3 {
+			t.Errorf("N = %d: %+v, %v, want %v and %v tok/s", c.n, s, err, c.want, c.rate)
 		}
 	}
 	p.plan(t.Context())
