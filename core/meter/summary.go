@@ -64,8 +64,8 @@ func (m *Meter) Summary() Summary {
 		Committed: m.committed, Total: m.total,
 		Finished: m.outcomes[core.Finished], Rejected: m.outcomes[core.Rejected],
 		Cancelled: m.outcomes[core.CancelledOutcome], Failed: m.outcomes[core.Failed],
-		TTFT: stats(&m.ttft), Gap: stats(&m.gap), TPOT: stats(&m.perToken),
-		Latency: stats(&m.latency), Admission: stats(&m.admission),
+		TTFT: StatsOf(&m.ttft), Gap: StatsOf(&m.gap), TPOT: StatsOf(&m.perToken),
+		Latency: StatsOf(&m.latency), Admission: StatsOf(&m.admission),
 	}
 	window := float64(m.closedAt - m.openedAt)
 	if window > 0 {
@@ -112,7 +112,8 @@ func ratio(a, b float64) float64 {
 	return a / b
 }
 
-func stats(s *quantile.Sample) *Stats {
+// StatsOf is what a sample of times in ns shows; nil of an empty one.
+func StatsOf(s *quantile.Sample) *Stats {
 	mean, ok := s.Mean()
 	if !ok {
 		return nil

@@ -28,19 +28,20 @@ const IntervalSuffix = "_ci95"
 // IntervalLevel is the level of all confidence intervals.
 const IntervalLevel = 0.95
 
-func count(name, definition string) Metric {
+// Count is a metric that is a count, added up over replicates.
+func Count(name, definition string) Metric {
 	return Metric{Name: name, Unit: "1", Definition: definition, Total: true}
 }
 
-// times are the columns of one distribution of times.
-func times(name, definition, weight string) []Metric {
+// Times are the columns of one distribution of times, in ms; weight names the column that counts its values.
+func Times(name, definition, weight string) []Metric {
 	metrics := []Metric{{Name: name + "_mean_ms", Unit: "ms", Definition: definition + ": mean",
 		Weight: weight, Interval: true}}
 	for _, p := range []string{"p50", "p90", "p95", "p99"} {
 		metrics = append(metrics, Metric{Name: name + "_" + p + "_ms", Unit: "ms",
 			Definition: fmt.Sprintf("%s: %s, nearest rank; over replicates the mean of their %s", definition, p, p)})
 	}
-	return append(metrics, count(name+"_n", definition+": how many values"))
+	return append(metrics, Count(name+"_n", definition+": how many values"))
 }
 
 var general = slices.Concat(
@@ -57,12 +58,12 @@ var general = slices.Concat(
 		{Name: "user_speed_tok_s", Unit: "tok/s", Weight: "served_s", Interval: true,
 			Definition: "what a single user sees: tokens of finished requests / sum of their end-to-end latencies"},
 	},
-	times("latency", "end-to-end latency of finished requests, from planned arrival to the last commit",
+	Times("latency", "end-to-end latency of finished requests, from planned arrival to the last commit",
 		"latency_n"),
-	times("ttft", "time to first token, from planned arrival to the first commit", "ttft_n"),
-	times("gap", "inter-token latency, between commits of a request", "gap_n"),
-	times("tpot", "time per output token of a request, (last - first commit) / (tokens - 1)", "tpot_n"),
-	times("admission", "wait for admission, from planned arrival", "admission_n"),
+	Times("ttft", "time to first token, from planned arrival to the first commit", "ttft_n"),
+	Times("gap", "inter-token latency, between commits of a request", "gap_n"),
+	Times("tpot", "time per output token of a request, (last - first commit) / (tokens - 1)", "tpot_n"),
+	Times("admission", "wait for admission, from planned arrival", "admission_n"),
 	[]Metric{
 		{Name: "window_s", Unit: "s", Total: true,
 			Definition: "length of the window of measurement: it opens when warmup_requests have left and" +
@@ -70,20 +71,20 @@ var general = slices.Concat(
 				" that comes first"},
 		{Name: "served_s", Unit: "s", Total: true, Definition: "sum of the end-to-end latencies of finished" +
 			" requests"},
-		count("tokens", "tokens committed in the window"),
-		count("tokens_total", "tokens committed in the whole run"),
-		count("requests_finished", "requests admitted in the window that finished"),
-		count("requests_rejected", "requests refused, in the window"),
-		count("requests_cancelled", "requests cancelled, admitted in the window"),
-		count("requests_failed", "requests failed, admitted in the window"),
-		count("requests_warmup", "requests left out because they were admitted, or refused, before the window"),
-		count("requests_open", "requests in flight when the time was over"),
-		count("drafts_dropped", "drafts that another model made again, in the whole run"),
-		count("handoffs", "moves from model to model, in the whole run"),
-		count("preempted", "seats that lost their KV pages to an older request, in the whole run"),
-		count("recomputed_tokens", "tokens fed in passes that made up for lost pages, of those seats or of models"+
+		Count("tokens", "tokens committed in the window"),
+		Count("tokens_total", "tokens committed in the whole run"),
+		Count("requests_finished", "requests admitted in the window that finished"),
+		Count("requests_rejected", "requests refused, in the window"),
+		Count("requests_cancelled", "requests cancelled, admitted in the window"),
+		Count("requests_failed", "requests failed, admitted in the window"),
+		Count("requests_warmup", "requests left out because they were admitted, or refused, before the window"),
+		Count("requests_open", "requests in flight when the time was over"),
+		Count("drafts_dropped", "drafts that another model made again, in the whole run"),
+		Count("handoffs", "moves from model to model, in the whole run"),
+		Count("preempted", "seats that lost their KV pages to an older request, in the whole run"),
+		Count("recomputed_tokens", "tokens fed in passes that made up for lost pages, of those seats or of models"+
 			" with reuse = false, in the whole run"),
-		count("prefix_tokens", "tokens not fed because another request's pages held them, in the whole run"),
+		Count("prefix_tokens", "tokens not fed because another request's pages held them, in the whole run"),
 	},
 )
 
@@ -106,8 +107,8 @@ func MetricsOf(models []string) []Metric {
 				Definition: "mean time of a request away from " + name + ", from leaving it to being back in its queue"},
 			Metric{Name: p + "pages_peak", Unit: "1",
 				Definition: "most KV pages of " + name + " in use; over replicates the mean of their peaks"},
-			count(p+"launches", "launches of "+name+" in the window"),
-			count(p+"rows", "rows of those launches"),
+			Count(p+"launches", "launches of "+name+" in the window"),
+			Count(p+"rows", "rows of those launches"),
 		)
 	}
 	return out
@@ -131,10 +132,10 @@ func MeasuredMetricsOf(models []string) []Metric {
 		Metric{Name: "probe_before", Unit: "1",
 			Definition: "time of steps of fixed shapes right before the seed / at the calibration"},
 		Metric{Name: "probe_after", Unit: "1", Definition: "the same right after the seed"},
-		count("tries", "tries of the seed, all of which are in "+TriesFile),
-		count("tries_off", "of those, how many do not count: probe_before or probe_after was beyond"+
+		Count("tries", "tries of the seed, all of which are in "+TriesFile),
+		Count("tries_off", "of those, how many do not count: probe_before or probe_after was beyond"+
 			" system.probe.tolerance"),
-		count("seeds_off", "seeds of which no try counts, and the one nearest to the calibration was kept"),
+		Count("seeds_off", "seeds of which no try counts, and the one nearest to the calibration was kept"),
 		Metric{Name: "others_share", Unit: "1",
 			Definition: "share of the processors' time during the seed that went to other processes and guests"})
 	for _, name := range models {

@@ -9,9 +9,9 @@ func ReplayedMetricsOf(models []string) []Metric {
 		{Name: "inherited_accuracy", Unit: "1",
 			Definition: "accuracy of the measured run that the trace is of, over all its requests; absent where some" +
 				" answers here are others than the recorded ones, or were never judged"},
-		count("inherited_right", "requests whose answer is the recorded one, which was right"),
-		count("inherited_wrong", "requests whose answer is the recorded one, which was wrong"),
-		count("inherited_unknown", "requests whose answer is another than the recorded one, or was never judged"),
+		Count("inherited_right", "requests whose answer is the recorded one, which was right"),
+		Count("inherited_wrong", "requests whose answer is the recorded one, which was wrong"),
+		Count("inherited_unknown", "requests whose answer is another than the recorded one, or was never judged"),
 	}
 	return slices.Concat(own, MetricsOf(models))
 }

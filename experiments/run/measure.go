@@ -6,7 +6,6 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strings"
 
 	"tokenrouter/core"
 	"tokenrouter/core/meter"
@@ -57,16 +56,8 @@ func (r refusal) warning(n int, models []spec.Model) string {
 
 // values are the metrics of a job by name. A metric that is absent was not there to be measured.
 func values(p *spec.Point, s *meter.Summary, r *sim.Result, t *tally, predicted float64) map[string]float64 {
-	v := map[string]float64{
-		"window_s": float64(s.ClosedNs-s.OpenedNs) / 1e9, "served_s": float64(t.servedNs) / 1e9,
-		"tokens": float64(s.Committed), "tokens_total": float64(s.Total),
-		"requests_finished": float64(s.Finished), "requests_rejected": float64(s.Rejected),
-		"requests_cancelled": float64(s.Cancelled), "requests_failed": float64(s.Failed),
-		"requests_warmup": float64(s.Warmups), "requests_open": float64(r.Live),
-	}
-	if s.ClosedNs > s.OpenedNs {
-		v["throughput_tok_s"], v["goodput_tok_s"] = s.ThroughputTokS, s.GoodputTokS
-	}
+	v := result.Measured(s)
+	v["served_s"], v["requests_open"] = float64(t.servedNs)/1e9, float64(r.Live)
 	if t.servedNs > 0 {
 		v["user_speed_tok_s"] = float64(t.tokens) * 1e9 / float64(t.servedNs)
 	}
@@ -74,17 +65,6 @@ func values(p *spec.Point, s *meter.Summary, r *sim.Result, t *tally, predicted 
 		v["predicted_tok_s"] = predicted
 		if measured, ok := v["throughput_tok_s"]; ok {
 			v["predicted_error"] = measured/predicted - 1
-		}
-	}
-	for name, stats := range distributions(s) {
-		v[name+"_n"] = 0
-		if stats == nil {
-			continue
-		}
-		v[name+"_mean_ms"], v[name+"_n"] = stats.Mean/1e6, float64(stats.Count)
-		for p, ns := range map[string]int64{"p50": stats.P50, "p90": stats.P90, "p95": stats.P95,
-			"p99": stats.P99} {
-			v[name+"_"+p+"_ms"] = float64(ns) / 1e6
 		}
 	}
 	counts := total(r.Counters)
@@ -121,12 +101,6 @@ func modelValues(v map[string]float64, prefix string, m *meter.ModelSummary, s *
 	if m.Launches > 0 {
 		v[prefix+"batch_mean"], v[prefix+"queue_mean_ms"] = m.BatchMean, m.QueueMeanNs/1e6
 		v[prefix+"pending_mean_ms"] = m.PendMeanNs / 1e6
-	}
-}
-
-func distributions(s *meter.Summary) map[string]*meter.Stats {
-	return map[string]*meter.Stats{
-		"latency": s.Latency, "ttft": s.TTFT, "gap": s.Gap, "tpot": s.TPOT, "admission": s.Admission,
 	}
 }
 
@@ -177,8 +151,8 @@ func warnings(p *spec.Point, s *meter.Summary, r *sim.Result, t *tally, note str
 	for _, r := range slices.SortedFunc(maps.Keys(t.refused), inOrder) {
 		out = append(out, r.warning(t.refused[r], p.Models))
 	}
-	if names := thinTails(s); len(names) > 0 {
-		out = append(out, "tails that rest on fewer than 10 values beyond them: "+strings.Join(names, ", "))
+	if text := result.ThinTails(s); text != "" {
+		out = append(out, text)
 	}
 	return out
 }
@@ -215,23 +189,4 @@ func outOfTurn(p *spec.Point, n uint64) string {
 	}
 	return fmt.Sprintf("%d launches were started out of turn to keep requests going: policy %s held all that"+
 		" waited, and nothing was running", n, p.Policy.Kind)
-}
-
-// thinTails names the percentiles that too few values are behind.
-func thinTails(s *meter.Summary) []string {
-	var thin []string
-	all := distributions(s)
-	for _, name := range []string{"latency", "ttft", "gap", "tpot"} {
-		if stats := all[name]; stats != nil {
-			switch {
-			case !stats.P90Reliable:
-				thin = append(thin, name+" p90, p95 and p99")
-			case !stats.P95Reliable:
-				thin = append(thin, name+" p95 and p99")
-			case !stats.P99Reliable:
-				thin = append(thin, name+" p99")
-			}
-		}
-	}
-	return thin
 }
