@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"strconv"
 	"strings"
@@ -23,42 +22,8 @@ import (
 	"tokenrouter/exec/model/chat"
 	"tokenrouter/exec/model/tokenizer"
 	"tokenrouter/exec/replan"
+	"tokenrouter/exec/serve/servetest"
 )
-
-// pipes is a listener in memory, so that a server and its clients live on a virtual clock.
-type pipes struct {
-	conns chan net.Conn
-	once  sync.Once
-	done  chan struct{}
-}
-
-func (p *pipes) Accept() (net.Conn, error) {
-	select {
-	case c := <-p.conns:
-		return c, nil
-	case <-p.done:
-		return nil, net.ErrClosed
-	}
-}
-
-func (p *pipes) Close() error {
-	p.once.Do(func() { close(p.done) })
-	return nil
-}
-
-func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipes"} }
-
-func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
-	client, server := net.Pipe()
-	select {
-	case p.conns <- server:
-		return client, nil
-	case <-p.done:
-		return nil, net.ErrClosed
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
 
 // Tokens of the tests: the end, the bytes (value plus 1), a control word, and a test's own words.
 const (
@@ -204,7 +169,7 @@ type rig struct {
 	server   *Server
 	client   *http.Client
 	machines [2]*machine
-	listener *pipes
+	listener *servetest.Pipes
 	end      context.CancelFunc
 	served   chan error
 }
@@ -272,7 +237,7 @@ func start(t *testing.T, words []string, change func(*setting)) *rig {
 		s.core.Policy, s.core.Algorithm = s.config.Planner, s.config.Planner.Watched(s.core.Algorithm)
 	}
 	s.config.Core = s.core
-	r := &rig{t: t, machines: s.now, listener: &pipes{conns: make(chan net.Conn), done: make(chan struct{})},
+	r := &rig{t: t, machines: s.now, listener: servetest.NewPipes(),
 		served: make(chan error, 1)}
 	if r.server, err = New(s.config); err != nil {
 		t.Fatal(err)
@@ -287,7 +252,7 @@ func start(t *testing.T, words []string, change func(*setting)) *rig {
 	}
 	ctx, end := context.WithCancel(t.Context())
 	r.end = end
-	r.client = &http.Client{Transport: &http.Transport{DialContext: r.listener.dial}}
+	r.client = r.listener.Client()
 	go func() { r.served <- r.server.Serve(ctx, r.listener, loop) }()
 	return r
 }
