@@ -111,10 +111,10 @@ func (s *Scheduler) admit() {
 		r.phase = live
 		s.out.Admits = append(s.out.Admits, Admit{ID: r.ID, Arrival: s.details[slot].arrival, Slot: slot})
 		s.announce(r.ID)
-		if entry := int(r.entry); s.models[entry].owned {
-			s.comeTo(slot, r, entry)
+		if entry := int(r.entry); s.c.FrontNs > 0 {
+			s.await(entry, r, s.seat(slot, entry), s.c.FrontNs)
 		} else {
-			s.send(slot, r, entry, entry)
+			s.begin(slot, r)
 		}
 	}
 	if taken > 0 {
@@ -207,9 +207,13 @@ func (s *Scheduler) cancel(slot int32, outcome Outcome, reason Reason) {
 		s.leave(slot, nowhere, outcome, reason, 0)
 	case r.at != nowhere:
 		m := int(r.at)
-		if queued := s.seat(slot, m); queued.state == seatQueued {
-			queue := &s.models[m].queue
-			*queue = slices.DeleteFunc(*queue, func(q *seat) bool { return q == queued })
+		is := func(q *seat) bool { return q == s.seat(slot, m) }
+		switch s.seat(slot, m).state {
+		case seatQueued:
+			s.models[m].queue = slices.DeleteFunc(s.models[m].queue, is)
+		case seatComing:
+			s.models[m].coming = slices.DeleteFunc(s.models[m].coming, is)
+			s.coming--
 		}
 		s.end(slot, m, outcome, reason)
 	case !r.cancel:

@@ -45,7 +45,7 @@ func newLoop(t testing.TB, config core.Config, n int) *loop {
 			t.Fatal(err)
 		}
 		ln := &loopNode{
-			s: s, in: make([]core.Event, 0, 16*n), doneAt: make([]core.Time, len(config.Models)),
+			s: s, in: make([]core.Event, 0, 16*n+1), doneAt: make([]core.Time, len(config.Models), len(config.Models)+1),
 			subs: make([]core.Submission, 0, n), handoffs: make([]core.Handoff, 16*n),
 		}
 		for range config.Models {
@@ -72,13 +72,13 @@ func (l *loop) submit() {
 	front.in = append(front.in, core.Event{Kind: core.Submitted, Submission: &front.subs[len(front.subs)-1]})
 }
 
-// step handles the next instant at which a launch ends or something waits to be handed in.
+// step handles the next instant at which a launch ends, a turn is asked for or something waits to be handed in.
 func (l *loop) step() {
 	pending := false
 	earliest := core.Time(0)
 	for _, n := range l.nodes {
 		pending = pending || len(n.in) > 0
-		for _, at := range n.doneAt {
+		for _, at := range append(n.doneAt, n.out.Wake) {
 			if at != 0 && (earliest == 0 || at < earliest) {
 				earliest = at
 			}
@@ -98,6 +98,9 @@ func (l *loop) turn(id int, n *loopNode) {
 			n.doneAt[m] = 0
 			n.in = append(n.in, core.Event{Kind: core.BatchDone, Model: m, Results: n.results[m]})
 		}
+	}
+	if n.out.Wake != 0 && n.out.Wake <= l.now {
+		n.in = append(n.in, core.Event{Kind: core.Woken})
 	}
 	if len(n.in) == 0 {
 		return
@@ -182,6 +185,10 @@ func TestNoAllocation(t *testing.T) {
 			}},
 			{"forgets tokens", delayed, func(c *core.Config) {
 				c.Models[0].TokenCalls, c.Models[0].Forgets = true, true
+			}},
+			{"calls and a front that take time", delayed, func(c *core.Config) {
+				c.FrontNs, c.Models[0].DispatchNs, c.Models[1].DispatchNs = 9*ms, ms, 3*ms
+				c.Models[0].TokenCalls = true
 			}},
 			{"forgets visits", core.Eager{}, func(c *core.Config) {
 				c.Models[0].Forgets, c.Models[1].Forgets = true, true

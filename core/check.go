@@ -137,6 +137,14 @@ func (s *Scheduler) checkPlaces() error {
 					m, slot, s.seat(slot, m).state)
 			}
 		}
+		for _, seat := range mo.coming {
+			slot := seat.of.slot
+			places[slot]++
+			if seat != s.seat(slot, m) || seat.state != seatComing {
+				return fmt.Errorf("I4: model %d slot %d is on its way to the queue, its seat is in state %d",
+					m, slot, s.seat(slot, m).state)
+			}
+		}
 		if s.busy>>m&1 == 0 {
 			continue
 		}

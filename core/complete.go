@@ -129,7 +129,8 @@ func (s *Scheduler) obey(slot int32, r *request, seat *seat, m, next int, res *R
 	}
 	if s.models[m].calls {
 		s.endCall(seat, m)
-		seat.returned = true
+		s.call(slot, m, r, seat)
+		return
 	}
 	s.enqueue(slot, m, r, seat)
 }
@@ -200,12 +201,11 @@ func (s *Scheduler) comeTo(slot int32, r *request, m int) {
 	if seat.kv == r.known {
 		seat.kv-- // only dropped drafts since: the last token is fed again, to sample anew
 	}
-	seat.returned = true
 	r.Model = int32(m)
 	if s.receiver != nil && r.Models != 1<<m {
 		s.receiver.Receive(&r.Visit, int(r.known-seat.seen))
 	}
-	s.enqueue(slot, m, r, seat)
+	s.call(slot, m, r, seat)
 }
 
 func (s *Scheduler) enqueue(slot int32, m int, r *request, seat *seat) {

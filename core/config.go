@@ -25,6 +25,9 @@ type Model struct {
 	TokenCalls bool
 	// Forgets: KV does not outlive a call. The next one feeds all known tokens again, and no prefix is shared.
 	Forgets bool
+	// DispatchNs is how long a call is on its way to the queue, 0 to DelayMax: a dispatcher, HTTP, another
+	// process. It occupies nobody.
+	DispatchNs Time
 }
 
 // Config describes a Scheduler. Everything in it is fixed for the Scheduler's life.
@@ -39,6 +42,9 @@ type Config struct {
 	// Unmixed: a step that feeds some request more than one token takes no request that goes on where it is by
 	// one token, as in engines that run extend and decode steps apart. What begins or is longer goes first.
 	Unmixed bool
+	// FrontNs is how long an admitted request is on its way to its first call, 0 to DelayMax: HTTP and tokenizer
+	// of a server's front. It occupies nobody.
+	FrontNs Time
 
 	// Requests is the number of slots: requests live or waiting for admission.
 	Requests int
@@ -58,6 +64,9 @@ type Config struct {
 
 // sizeMax bounds every count of tokens and pages, so that no sum of two leaves an int32.
 const sizeMax = 1 << 30
+
+// DelayMax bounds times outside the engines: 11 days in nanoseconds.
+const DelayMax Time = 1e15
 
 func (c *Config) validate() error {
 	if n := len(c.Models); n < 1 || n > ModelsMax {
@@ -84,6 +93,9 @@ func (c *Config) validate() error {
 		return fmt.Errorf("core: TokenBudget = %d, want 0 or 2 pages = %d to %d",
 			b, 2*c.PageTokens, sizeMax)
 	}
+	if c.FrontNs < 0 || c.FrontNs > DelayMax {
+		return fmt.Errorf("core: FrontNs = %d, want 0 to %d", c.FrontNs, DelayMax)
+	}
 	return c.validateModels()
 }
 
@@ -93,6 +105,9 @@ func (c *Config) validateModels() error {
 		if m.Pages < 1 || m.Pages > sizeMax || m.Node < 0 || m.RowsMax < 0 {
 			return fmt.Errorf("core: model %d %q: Pages = %d, Node = %d, RowsMax = %d,"+
 				" want 1 to %d, at least 0, at least 0", i, m.Name, m.Pages, m.Node, m.RowsMax, sizeMax)
+		}
+		if m.DispatchNs < 0 || m.DispatchNs > DelayMax {
+			return fmt.Errorf("core: model %d %q: DispatchNs = %d, want 0 to %d", i, m.Name, m.DispatchNs, DelayMax)
 		}
 		if m.Node == c.Node {
 			owned++

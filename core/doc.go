@@ -18,14 +18,17 @@
 //
 // A call is what an engine has between one dispatch of a request and its answer: a visit, from
 // a hand-off to the next, or every token by itself (Model.TokenCalls). A model that forgets
-// lets go of a seat's pages when a call ends: nothing is left to resume.
+// lets go of a seat's pages when a call ends: nothing is left to resume. A call may take time to
+// get to its model (Model.DispatchNs), and a request to its first call (Config.FrontNs): meanwhile
+// the seat is coming, and occupies nobody.
 //
 // # The order of things
 //
 // A turn is a set of events. They are folded in by kind: completions (last model first),
 // hand-offs that arrived, news of other nodes, cancellations, submissions, each but the first
 // in order of request ID; a cancellation of a request that is submitted in the same turn
-// comes after it. The rows of a completed batch are taken in their order. Then waiting
+// comes after it. The rows of a completed batch are taken in their order. Then calls that have
+// been on their way long enough join their queues, by model and by the time they were due. Then waiting
 // requests are admitted in order, and then every idle model with a queue starts if the Policy
 // says so, taking its queue in order. So at one instant completions come before starts, as in
 // the slot model of the throughput theory (TokenRouter, arXiv 2610.12242, appendix D).
@@ -50,7 +53,7 @@
 //	I2   Pages held + free = pool; a page that several seats hold is counted so often, and
 //	     free when the count is 0. A request gets all the pages it needs or nothing changes.
 //	I3   live > 0 implies a running model, a hand-off in flight, or Actions.Wake set.
-//	I4   A live request is queued or running at exactly one model, or away.
+//	I4   A live request is queued, running or coming at exactly one model, or away.
 //	I5   One launch per model at a time.
 //	I6   A slot is used again only when no launch names it, with another generation; results
 //	     for a request that is gone are dropped and counted.

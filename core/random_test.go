@@ -121,6 +121,9 @@ func fromBytes(data []byte) chooser {
 
 func (c chooser) oneOf(values ...int) int { return values[c.pick(len(values))] }
 
+// delay is a time outside the engines: mostly none.
+func (c chooser) delay() core.Time { return core.Time(c.oneOf(0, 0, 0, 1, 4, 30)) * ms }
+
 // config makes a random system: 1-4 models on 1-3 nodes, tiny pools, odd limits.
 func (c chooser) config() (core.Config, [][]int) {
 	count := 1 + c.pick(4)
@@ -129,7 +132,7 @@ func (c chooser) config() (core.Config, [][]int) {
 		Algorithm: wander{count}, Admission: core.Admission(1 + c.pick(2)),
 		PageTokens: c.oneOf(1, 2, 4), LiveMax: 1 + c.pick(6), ContextMax: 40,
 		TokenBudget: c.oneOf(0, 0, 8, 11), Static: c.pick(6) == 5,
-		Unmixed: c.pick(4) == 3,
+		Unmixed: c.pick(4) == 3, FrontNs: c.delay(),
 	}
 	config.Requests = config.LiveMax*2 + c.pick(4)
 	switch c.pick(3) {
@@ -145,7 +148,7 @@ func (c chooser) config() (core.Config, [][]int) {
 		}
 		config.Models = append(config.Models, core.Model{
 			Node: node, Pages: (20 + c.pick(60)) / config.PageTokens, RowsMax: c.oneOf(0, 0, 1, 2, 3),
-			TokenCalls: c.pick(5) == 4, Forgets: c.pick(5) == 4,
+			TokenCalls: c.pick(5) == 4, Forgets: c.pick(5) == 4, DispatchNs: c.delay(),
 		})
 	}
 	var b [][]int
@@ -334,7 +337,7 @@ func text(out *core.Actions) string {
 var swarm = flag.Int("swarm", 600, "random runs of TestTwin")
 
 // TestTwin: random runs of 1 to 4 models on 1 to 3 nodes, all policies, budgets, tiny pools, static
-// batches, calls a token, models that forget, cancellations and failures. The twin makes the same
+// batches, calls a token, models that forget, calls and fronts that take time, cancellations and failures. The twin makes the same
 // decisions in every turn, shuffled turns give the same bytes (I9, I10), every invariant holds
 // after each (Check), the KV that each row finds is the request's own, and everybody leaves.
 func TestTwin(t *testing.T) {

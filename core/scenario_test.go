@@ -117,6 +117,7 @@ func (sc *scenario) line(f []string) {
 		sc.config.Models = append(sc.config.Models, core.Model{
 			Name: f[1], Pages: o.number("pages"), Node: o.number("node"), RowsMax: o.number("rows"),
 			TokenCalls: o.text("calls") == "token", Forgets: o.text("reuse") == "no",
+			DispatchNs: core.Time(o.number("dispatch")) * ms,
 		})
 		sc.steps = append(sc.steps, core.Time(o.number("step"))*ms)
 	case "policy":
@@ -127,6 +128,7 @@ func (sc *scenario) line(f []string) {
 		sc.config.Requests = max(o.number("requests"), sc.config.Requests*o.missing("requests"))
 		sc.config.LiveMax = max(o.number("live"), sc.config.LiveMax*o.missing("live"))
 		sc.config.ContextMax += o.number("context")
+		sc.config.FrontNs += core.Time(o.number("front")) * ms
 		if o.text("admission") == "optimistic" {
 			sc.config.Admission = core.Optimistic
 		}

@@ -59,12 +59,13 @@ const (
 	seatQueued
 	seatRunning
 	seatPending // the request is away; pages and count kept
+	seatComing  // its call is on its way to the queue
 )
 
 // seat is a request's place at one model.
 type seat struct {
 	of       *request
-	since    Time  // when it joined the queue; of a pending seat, when the request left
+	since    Time  // when it joined the queue, or will; of a pending seat, when the request left
 	kv       int32 // tokens in KV
 	room     int32 // tokens that the pages hold
 	pages    int32
@@ -72,28 +73,30 @@ type seat struct {
 	seen     int32 // tokens the model knew when the request last left it
 	dropped  int32 // drafts dropped here
 	state    seatState
-	returned bool // first row of this call is still to come
+	returned bool // first row of this call is still to come; a coming seat without is on its way from the front
 	rebuild  bool // it has lost its pages: what is fed next is recomputed
 	partial  bool // its last row here ended before the last known token
 }
 
 type model struct {
-	queue    []*seat // oldest first
-	rows     []Row   // of the launch in flight
-	running  []*seat // of those rows
-	pool     pool
-	seq      uint64
-	rowsMax  int
-	owned    bool
-	ended    bool // busy, but its results are here: they wait for the other models (barrier)
-	failed   bool // with ended
-	apart    bool // rows of the launch in flight take rowDone: one has no Head, or calls end with them
-	calls    bool // Model.TokenCalls
-	forgets  bool // Model.Forgets
-	extend   bool // the launch that is made leaves out what goes on by one token (Config.Unmixed)
-	results  []Result
-	reserved int // pages promised here, also for a model of another node
-	pages    int
+	queue      []*seat // oldest first
+	coming     []*seat // calls on their way to the queue, by the time they get there
+	rows       []Row   // of the launch in flight
+	running    []*seat // of those rows
+	pool       pool
+	seq        uint64
+	rowsMax    int
+	owned      bool
+	ended      bool // busy, but its results are here: they wait for the other models (barrier)
+	failed     bool // with ended
+	apart      bool // rows of the launch in flight take rowDone: one has no Head, or calls end with them
+	calls      bool // Model.TokenCalls
+	forgets    bool // Model.Forgets
+	dispatchNs Time // Model.DispatchNs
+	extend     bool // the launch that is made leaves out what goes on by one token (Config.Unmixed)
+	results    []Result
+	reserved   int // pages promised here, also for a model of another node
+	pages      int
 	tally
 }
 
@@ -125,7 +128,7 @@ type Scheduler struct {
 	requests []request
 	details  []details
 	models   []model
-	near     [ModelsMax]*model // those of this node; none if the Algorithm is a Receiver
+	near     [ModelsMax]*model // those of this node without dispatch; none if the Algorithm is a Receiver
 	byID     table
 	busy     uint32    // bit m: model m is running
 	free     []int32   // slots
@@ -135,6 +138,7 @@ type Scheduler struct {
 	goes     []int32
 	live     int    // N
 	away     int    // live requests at another node or on their way
+	coming   int    // seats in model.coming
 	started  uint64 // ages given
 	now      Time
 	wake     Time // Actions.Wake of the last turn
@@ -179,6 +183,10 @@ func New(c Config) (*Scheduler, error) {
 	for i, m := range c.Models {
 		s.models[i] = model{
 			rowsMax: m.RowsMax, owned: m.Node == c.Node, pages: m.Pages, calls: m.TokenCalls, forgets: m.Forgets,
+			dispatchNs: m.DispatchNs,
+		}
+		if m.DispatchNs > 0 || c.FrontNs > 0 {
+			s.models[i].coming = make([]*seat, 0, c.Requests)
 		}
 		if m.RowsMax == 0 {
 			s.models[i].rowsMax = c.Requests
@@ -187,7 +195,7 @@ func New(c Config) (*Scheduler, error) {
 			s.addPeer(m.Node)
 			continue
 		}
-		if s.receiver == nil {
+		if s.receiver == nil && m.DispatchNs == 0 {
 			s.near[i] = &s.models[i]
 		}
 		s.models[i].pool = newPool(m.Pages)
@@ -226,7 +234,13 @@ func (s *Scheduler) Turn(now Time, in []Event, out *Actions) {
 		s.foldSorted(in)
 	}
 	s.count.Turns++
+	if s.coming > 0 {
+		s.come()
+	}
 	s.admit()
+	if s.coming > 0 {
+		s.wakeForCalls()
+	}
 	s.plan()
 	s.wake = out.Wake
 	s.out = nil

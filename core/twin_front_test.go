@@ -113,11 +113,20 @@ func (t *twin) admit() {
 				t.held[n]++
 			}
 		}
-		if t.models[r.at].owned {
-			t.come(r, r.at)
+		if t.c.FrontNs > 0 {
+			t.await(r, r.at, t.c.FrontNs)
 		} else {
-			t.send(r, r.at, r.at)
+			t.enter(r)
 		}
+	}
+}
+
+// enter: the first call.
+func (t *twin) enter(r *twinRequest) {
+	if t.models[r.at].owned {
+		t.come(r, r.at)
+	} else {
+		t.send(r, r.at, r.at)
 	}
 }
 
@@ -144,7 +153,7 @@ func (t *twin) cancel(r *twinRequest, outcome core.Outcome, reason core.Reason) 
 	case "waiting":
 		t.waiting = slices.DeleteFunc(t.waiting, func(q *twinRequest) bool { return q == r })
 		t.leave(r, -1, outcome, reason, 0)
-	case "queued", "running":
+	case "coming", "queued", "running":
 		t.end(r, r.at, outcome, reason)
 	default:
 		if r.cancelled {

@@ -125,16 +125,17 @@ func (t *twin) takeRows(m int) {
 	goesOn := func(r *twinRequest) bool { return r.known-r.seats[m].kv == 1 && !r.seats[m].returned }
 	isLong := func(r *twinRequest) bool { return r.known-r.seats[m].kv > 1 }
 	if t.c.Unmixed && slices.ContainsFunc(queue, isLong) {
-		t.takeAmong(m, slices.DeleteFunc(slices.Clone(queue), goesOn))
+		t.takeAmong(m, queue, goesOn)
 		if len(t.models[m].rows) > 0 {
 			return
 		}
 	}
-	t.takeAmong(m, queue)
+	t.takeAmong(m, queue, func(*twinRequest) bool { return false })
 }
 
-// takeAmong: short rows before long prompts if there is a token budget, each in queue order.
-func (t *twin) takeAmong(m int, queue []*twinRequest) {
+// takeAmong: short rows before long prompts if there is a token budget, each in queue order. Who loses its
+// pages to another row does not go on by one any more.
+func (t *twin) takeAmong(m int, queue []*twinRequest, leftOut func(r *twinRequest) bool) {
 	mo, page, budget := t.models[m], t.c.PageTokens, t.c.TokenBudget
 	rowsMax := t.c.Models[m].RowsMax
 	if rowsMax == 0 {
@@ -150,7 +151,7 @@ func (t *twin) takeAmong(m int, queue []*twinRequest) {
 	if long { // a page and a row are kept for long prompts
 		budget -= page
 		for _, r := range queue {
-			if fresh(r) > page {
+			if fresh(r) > page || leftOut(r) {
 				continue
 			}
 			if fresh(r) > budget || len(mo.rows) == rowsMax-1 {
@@ -161,7 +162,7 @@ func (t *twin) takeAmong(m int, queue []*twinRequest) {
 		budget += page
 	}
 	for _, r := range queue {
-		if r.place == "queued" && (!long || fresh(r) > page) && budget > 0 && len(mo.rows) < rowsMax {
+		if r.place == "queued" && !leftOut(r) && (!long || fresh(r) > page) && budget > 0 && len(mo.rows) < rowsMax {
 			budget -= t.takeRow(r, m, budget)
 		}
 	}

@@ -32,7 +32,8 @@ type twinRequest struct {
 	limit     int
 	age       int
 	drops     int
-	place     string // waiting, queued, running, away, tomb, gone
+	place     string    // waiting, coming, queued, running, away, tomb, gone
+	due       core.Time // of one that is coming
 	at        int
 	told      bool
 	cancelled bool
@@ -65,6 +66,7 @@ type twinPage struct {
 type twinModel struct {
 	owned   bool
 	queue   []*twinRequest
+	coming  []*twinRequest
 	rows    []core.Row
 	running []*twinRequest
 	busy    bool
@@ -136,7 +138,13 @@ func (t *twin) turn(now core.Time, in []core.Event) *core.Actions {
 	for _, e := range early {
 		t.cancelled(e)
 	}
+	t.callsCome()
 	t.admit()
+	for _, r := range t.byID {
+		if r.place == "coming" && (t.out.Wake == 0 || r.due < t.out.Wake) {
+			t.out.Wake = r.due
+		}
+	}
 	t.plan()
 	return t.out
 }
@@ -225,8 +233,11 @@ func (t *twin) judge(r *twinRequest, m, next int, res *core.Result) {
 		r.seats[m].rebuild = true
 	}
 	if next == m {
-		r.seats[m].returned = of.TokenCalls
-		t.enqueue(r, m)
+		if of.TokenCalls {
+			t.call(r, m)
+		} else {
+			t.enqueue(r, m)
+		}
 		return
 	}
 	t.count.Handoffs++
@@ -260,7 +271,6 @@ func (t *twin) come(r *twinRequest, m int) {
 	if len(seat.pages) == 0 && !t.c.Models[m].Forgets {
 		t.adopt(r, m)
 	}
-	seat.returned = true
 	if seat.pending {
 		seat.pending = false
 		t.models[m].returns = append(t.models[m].returns, t.now-seat.left)
@@ -270,7 +280,38 @@ func (t *twin) come(r *twinRequest, m int) {
 			receiver.Receive(t.visitOf(r, m), r.known-seat.seen)
 		}
 	}
-	t.enqueue(r, m)
+	t.call(r, m)
+}
+
+// call: the request begins a call of m, and is in its queue when that is there.
+func (t *twin) call(r *twinRequest, m int) {
+	r.seats[m].returned = true
+	if t.c.Models[m].DispatchNs == 0 {
+		t.enqueue(r, m)
+		return
+	}
+	t.await(r, m, t.c.Models[m].DispatchNs)
+}
+
+func (t *twin) await(r *twinRequest, m int, ns core.Time) {
+	r.place, r.at, r.due = "coming", m, t.now+ns
+	t.models[m].coming = append(t.models[m].coming, r)
+}
+
+// callsCome: by models, the earliest first.
+func (t *twin) callsCome() {
+	for m, mo := range t.models {
+		slices.SortStableFunc(mo.coming, func(a, b *twinRequest) int { return cmp.Compare(a.due, b.due) })
+		for len(mo.coming) > 0 && mo.coming[0].due <= t.now {
+			r := mo.coming[0]
+			mo.coming = mo.coming[1:]
+			if r.seats[m].returned {
+				t.enqueue(r, m)
+			} else { // from the front
+				t.enter(r)
+			}
+		}
+	}
 }
 
 func (t *twin) enqueue(r *twinRequest, m int) {
@@ -282,7 +323,7 @@ func (t *twin) enqueue(r *twinRequest, m int) {
 func (t *twin) live() int {
 	n := 0
 	for _, r := range t.byID {
-		if r.place == "queued" || r.place == "running" || r.place == "away" {
+		if r.place == "coming" || r.place == "queued" || r.place == "running" || r.place == "away" {
 			n++
 		}
 	}
@@ -346,6 +387,7 @@ func (t *twin) leave(r *twinRequest, m int, outcome core.Outcome, reason core.Re
 	drains := false
 	for i, mo := range t.models {
 		mo.queue = slices.DeleteFunc(mo.queue, func(q *twinRequest) bool { return q == r })
+		mo.coming = slices.DeleteFunc(mo.coming, func(q *twinRequest) bool { return q == r })
 		if mo.busy && slices.Contains(mo.running, r) {
 			drains = true
 		} else {

@@ -20,8 +20,8 @@ import (
 )
 
 // mixed is a run with a bit of everything: three models on two nodes, of which one is called for
-// every token and one forgets, host time and eager launches, delayed batching with a maximum wait,
-// tiny pools, shared prefixes, and a trace with many arrivals at once.
+// every token and one forgets, host time and eager launches, time at the front and before calls, delayed
+// batching with a maximum wait, tiny pools, shared prefixes, and a trace with many arrivals at once.
 func mixed(t testing.TB, seed uint64) sim.Config {
 	t.Helper()
 	weights, err := route.NewME([]float64{0.5, 0.3, 0.2})
@@ -52,6 +52,7 @@ func mixed(t testing.TB, seed uint64) sim.Config {
 	c.Core.LiveMax, c.Core.PageTokens, c.Core.Admission = 6, 4, core.Optimistic
 	c.Core.Models[1].Node, c.Core.Models[2].Node = 1, 1
 	c.Core.Models[1].TokenCalls, c.Core.Models[2].Forgets = true, true
+	c.Core.FrontNs, c.Core.Models[0].DispatchNs, c.Core.Models[1].DispatchNs = 2*ms, ms/3, ms
 	host := latency.Host{StepNs: 1000, RowNs: 100, CallNs: 5000, CallPerContextNs: 0.3}
 	if c.Latency[1], err = latency.NewOverhead(c.Latency[1], host); err != nil {
 		t.Fatal(err)
@@ -111,8 +112,9 @@ func TestEnginesAnswerAlike(t *testing.T) {
 		c := mixed(t, 5)
 		c.Core.Admission = core.Reserve // nothing is preempted
 		for m := range c.Core.Models {
-			c.Core.Models[m].TokenCalls, c.Core.Models[m].Forgets = false, false
+			c.Core.Models[m].TokenCalls, c.Core.Models[m].Forgets, c.Core.Models[m].DispatchNs = false, false, 0
 		}
+		c.Core.FrontNs = 0
 		change(&c.Core)
 		result, err := sim.Run(t.Context(), c)
 		if err != nil {
@@ -136,6 +138,8 @@ func TestEnginesAnswerAlike(t *testing.T) {
 		"unmixed":       func(c *core.Config) { c.Unmixed = true },
 		"calls a token": func(c *core.Config) { c.Models[0].TokenCalls, c.Models[2].TokenCalls = true, true },
 		"forgets":       func(c *core.Config) { c.Models[1].Forgets = true },
+		"a front":       func(c *core.Config) { c.FrontNs = 7 * ms },
+		"dispatch":      func(c *core.Config) { c.Models[0].DispatchNs, c.Models[2].DispatchNs = ms, 40*ms },
 		"forgets tokens": func(c *core.Config) {
 			c.Static, c.Models[0].TokenCalls, c.Models[0].Forgets = true, true, true
 		},

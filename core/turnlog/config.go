@@ -29,6 +29,7 @@ func showConfig(f *fields, c *core.Config) {
 	word(f, "admission", &c.Admission, admissionNames)
 	flag(f, "static", &c.Static)
 	flag(f, "unmixed", &c.Unmixed)
+	signed(f, "front_ns", &c.FrontNs)
 	signed(f, "requests", &c.Requests)
 	signed(f, "live_max", &c.LiveMax)
 	signed(f, "context_max", &c.ContextMax)
@@ -43,6 +44,7 @@ func showModel(f *fields, m *core.Model) {
 	signed(f, "rows_max", &m.RowsMax)
 	flag(f, "token_calls", &m.TokenCalls)
 	flag(f, "forgets", &m.Forgets)
+	signed(f, "dispatch_ns", &m.DispatchNs)
 }
 
 // parameters is what a policy or an algorithm is made of. Each uses the fields that it needs.
