@@ -56,7 +56,7 @@ type Result struct {
 	EOS     bool    // the token is one of the end-of-sequence ids
 	Next    uint8   // recorded runs: the model that goes on
 	Drop    bool    // recorded runs: the token was dropped on the move to Next
-	Failed  bool    // nothing else is valid: the row's logits are not numbers, and its request ends
+	Failed  bool    // all else is void: the row failed, as where logits are no numbers, and its request ends
 	Score   float64 // router network, CITER confidence or Co-LLM deferral probability
 	Entropy float64 // of the next-token distribution, divided by ln V: 0 to 1
 	Draw    float64 // uniform in [0, 1), keyed by request and position, from the world

@@ -138,9 +138,11 @@ func (l *Loop) launch(launch *core.Launch) {
 		p.Contexts = append(p.Contexts, Context{Sampling: q.sampling, Prompt: q.prompt, IDs: q.ids})
 		r.rowOf[row.Slot] = int32(i)
 	}
-	p.Results, p.Top = p.Results[:len(launch.Rows)], p.Top[:len(launch.Rows)]
+	rows := len(launch.Rows)
+	p.Results, p.Top, p.Errors = p.Results[:rows], p.Top[:rows], p.Errors[:rows]
 	clear(p.Results)
 	clear(p.Top)
+	clear(p.Errors)
 	p.DeviceNs = 0
 	p.Grants = append(p.Grants[:0], r.grants...)
 	p.Freed = append(p.Freed[:0], r.freed...)

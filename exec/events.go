@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"errors"
 	"fmt"
 
 	"tokenrouter/core"
@@ -40,6 +41,8 @@ func (l *Loop) event(e *stamped) core.Event {
 	}
 }
 
+var errNotFinite = errors.New("the logits are not finite")
+
 func (l *Loop) batchDone(e *stamped) core.Event {
 	r := &l.runners[e.model]
 	r.busy = false
@@ -51,10 +54,15 @@ func (l *Loop) batchDone(e *stamped) core.Event {
 		return core.Event{Kind: core.BatchDone, Model: e.model, Failed: true}
 	}
 	for i := range r.pass.Results {
-		if r.pass.Results[i].Failed {
-			l.report(fmt.Errorf("model %d (%s): step %d: request %d: the logits are not finite", e.model,
-				l.c.Core.Models[e.model].Name, r.pass.Launch.Seq, r.pass.Launch.Rows[i].ID))
+		if !r.pass.Results[i].Failed {
+			continue
 		}
+		err := r.pass.Errors[i]
+		if err == nil {
+			err = errNotFinite
+		}
+		l.report(fmt.Errorf("model %d (%s): step %d: request %d: %w", e.model,
+			l.c.Core.Models[e.model].Name, r.pass.Launch.Seq, r.pass.Launch.Rows[i].ID, err))
 	}
 	return core.Event{Kind: core.BatchDone, Model: e.model, Results: r.pass.Results}
 }

@@ -115,6 +115,7 @@ func New(c Config) (*Loop, error) {
 			l.runners[m] = runner{device: device, passes: make(chan *Pass, 1)}
 			l.runners[m].pass.Results = make([]core.Result, c.Core.Requests)
 			l.runners[m].pass.Top = make([][]Candidate, c.Core.Requests)
+			l.runners[m].pass.Errors = make([]error, c.Core.Requests)
 			l.runners[m].rowOf = make([]int32, c.Core.Requests)
 		}
 	}

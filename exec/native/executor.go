@@ -122,19 +122,8 @@ func (e *Executor) sample(r *Request, row *core.Row, model int, c *exec.Context)
 		r.TopP = max(float32(s.TopP), math.SmallestNonzeroFloat32)
 	}
 	r.Top = int32(min(s.Top, e.model.limits.TopMax))
-	r.Random = e.draw(row, model, c, keyed.Token)
+	r.Random = c.Bits(e.c.Seed, row, model, keyed.Token)
 	r.Biases = e.bias(c)
-}
-
-// draw is a row's uniform bits for a purpose: of the request's own seed, or of the run's and the request's
-// ID.
-func (e *Executor) draw(row *core.Row, model int, c *exec.Context, purpose keyed.Purpose) uint64 {
-	seed, id := e.c.Seed, row.ID
-	if c.Sampling != nil && c.Sampling.Seed != nil {
-		seed, id = *c.Sampling.Seed, 0
-	}
-	position := row.Start + row.Fresh - int32(c.Prompt)
-	return keyed.Hash(seed, id, uint32(position), uint32(model), purpose)
 }
 
 // bias appends a request's biases to the batch, one a token, and returns how many those are.
@@ -192,7 +181,7 @@ func (e *Executor) result(p *exec.Pass, i int) core.Result {
 	result := core.Result{
 		Token: r.Token, LogProb: r.LogProbability, TopProb: r.TopProbability, Entropy: float64(r.Entropy),
 		EOS:  e.eos[r.Token] && !(c.Sampling != nil && c.Sampling.IgnoreEOS),
-		Draw: keyed.Float(e.draw(row, p.Launch.Model, c, keyed.Route)),
+		Draw: keyed.Float(c.Bits(e.c.Seed, row, p.Launch.Model, keyed.Route)),
 	}
 	switch {
 	case e.c.Keyed:
