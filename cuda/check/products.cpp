@@ -1,3 +1,4 @@
+#include "../device/lt.h"
 #include "../kernels/gemm.h"
 #include "check.h"
 
@@ -43,6 +44,31 @@ void product(Numbers& n, int64_t columns, int64_t depth, int64_t rows) {
         int(last));
 }
 
+// What cuBLASLt makes is near to what multiplyFew does, and nothing is written beyond the padded rows.
+void library(Numbers& n, cuda::Lt& lt, int64_t columns, int64_t depth, int64_t rows) {
+  cuda::Matrix matrix = {nullptr, columns, depth};
+  const int64_t stride = matrix.stride(), yStride = cuda::paddedColumns(columns) + 16;
+  const int64_t memory = (rows + cuda::skinnyRows - 1) / cuda::skinnyRows * cuda::skinnyRows;
+  std::vector<uint16_t> weights = n.halves(matrix.elements(), 0.05f), x = n.halves(memory * stride);
+  Memory<uint16_t> w(weights), inputs(x);
+  Memory<float> y(memory * yStride), own(memory * yStride);
+  matrix.weights = w.data();
+  CHECK_CUDA(cuda::multiplyFew({inputs.data(), stride, matrix, own.data(), yStride}, rows, stream()));
+  CHECK(lt.takes(rows), "%d rows", int(rows));
+  const cudaError_t made = lt.multiply({inputs.data(), stride, matrix, y.data(), yStride}, rows, stream());
+  CHECK(made == cudaSuccess, "cuBLASLt: status %d", lt.status());
+  const std::vector<float> got = y.read(), want = own.read();
+  for (int64_t m = 0; m < rows; m++) {
+    for (int64_t i = 0; i < columns; i++) {
+      const float a = got[size_t(m * yStride + i)], b = want[size_t(m * yStride + i)];
+      // The terms are of deviation 0.05, and there are stride of them.
+      CHECK(fabs(double(a) - double(b)) <= 2 * cuda::productTolerance * 0.05 * double(stride),
+            "%d x %d, row %d of %d, column %d: %g and %g", int(columns), int(depth), int(m), int(rows), int(i),
+            double(a), double(b));
+    }
+  }
+}
+
 }  // namespace
 
 void products(uint64_t seed) {
@@ -53,6 +79,11 @@ void products(uint64_t seed) {
     product(n, 50, 300, rows);
     product(n, 33, 1000, rows);
   }
+  if (!cuda::ltVersion()) return;
+  Memory<char> workspace(cuda::ltWorkspaceBytes());
+  cuda::Lt lt;
+  CHECK(lt.open(workspace.data(), nullptr) == TR_OK, "cuBLASLt does not open");
+  for (int64_t rows : {17, 32, 50}) library(n, lt, 50, 300, rows);
 }
 
 }  // namespace check

@@ -55,6 +55,16 @@ int32_t modelStep(tr_model* model, const tr_step_counts* counts, const int32_t* 
 
 void modelClose(tr_model* model) { delete of(model); }
 
+void modelGraphs(const tr_model* model, tr_graphs* graphs) {
+  reinterpret_cast<const Model*>(model)->graphs(graphs);
+}
+
+int32_t modelRandom(tr_model* model, int32_t tensor, int32_t layer, int64_t rows, int64_t columns,
+                    uint64_t state, double mean, double scale, tr_error* error) {
+  return guarded(error,
+                 [&] { return of(model)->putRandom(tensor, layer, rows, columns, {state, mean, scale}, error); });
+}
+
 constexpr tr_backend backend = {int32_t(sizeof(tr_backend)),
                                 TR_ABI_VERSION,
                                 "cuda",
@@ -67,7 +77,9 @@ constexpr tr_backend backend = {int32_t(sizeof(tr_backend)),
                                 modelPut,
                                 modelPlan,
                                 modelStep,
-                                modelClose};
+                                modelClose,
+                                modelGraphs,
+                                modelRandom};
 
 }  // namespace
 

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "../../exec/native/failure.h"
+#include "lt.h"
 
 namespace cuda {
 
@@ -60,7 +61,44 @@ int32_t deviceInfo(int32_t ordinal, tr_device_info* info, tr_error* error) {
   info->memory_bytes = int64_t(total);
   info->free_bytes = int64_t(free);
   snprintf(info->name, sizeof info->name, "%.*s", int(sizeof info->name - 1), properties.name);
-  snprintf(info->kernels, sizeof info->kernels, "graphs");
+  const int64_t version = ltVersion();
+  if (version) {
+    snprintf(info->kernels, sizeof info->kernels, "graphs, cuBLASLt %d.%d.%d", int(version / 10000),
+             int(version / 100 % 100), int(version % 100));
+  } else {
+    snprintf(info->kernels, sizeof info->kernels, "graphs, own products: no cuBLASLt");
+  }
+  return TR_OK;
+}
+
+namespace {
+
+// Reads the sizes that graphs are captured of; none given: the usual ones.
+int32_t readSizes(const char* name, const int32_t* given, int32_t count, GraphSizes usual, GraphSizes* sizes,
+                  tr_error* error) {
+  if (!inRange(error, name, count, 0, TR_GRAPH_SIZES_MAX)) return TR_INVALID;
+  for (int32_t i = 0; i < count; i++) {
+    if (!inRange(error, name, given[i], i ? given[i - 1] + 1 : 1, INT32_MAX)) return TR_INVALID;
+  }
+  *sizes = count ? GraphSizes(given, given + count) : usual;
+  return TR_OK;
+}
+
+}  // namespace
+
+int32_t Device::readKernels(const char* words, tr_error* error) {
+  char text[sizeof(tr_device_options::kernels)];
+  snprintf(text, sizeof text, "%.*s", int(sizeof text - 1), words);
+  char* rest = nullptr;
+  for (char* word = strtok_r(text, " ", &rest); word; word = strtok_r(nullptr, " ", &rest)) {
+    if (strcmp(word, "eager") == 0)
+      graphs_ = false;
+    else if (strcmp(word, "own") == 0)
+      ownProducts_ = true;
+    else if (strcmp(word, "graphs") != 0)
+      return fail(error, TR_INVALID, "kernels %.*s, want words of graphs, eager and own, or none",
+                  int(sizeof text - 1), words);
+  }
   return TR_OK;
 }
 
@@ -71,18 +109,30 @@ int32_t Device::open(const tr_device_options& options, Device** out, tr_error* e
   }
   tr_device_info info = {};
   info.size = int32_t(sizeof info);
-  const int32_t status = deviceInfo(options.ordinal, &info, error);
+  int32_t status = deviceInfo(options.ordinal, &info, error);
   if (status != TR_OK) return status;
-  if (!inRange(error, "budget_bytes", options.budget_bytes, 0, INT64_MAX)) return TR_INVALID;
-  std::unique_ptr<Device> device(new Device);
-  char kernels[sizeof options.kernels];
-  snprintf(kernels, sizeof kernels, "%.*s", int(sizeof kernels - 1), options.kernels);
-  device->graphs_ = strcmp(kernels, "eager") != 0;
-  if (*kernels && strcmp(kernels, "graphs") != 0 && device->graphs_) {
-    return fail(error, TR_INVALID, "kernels %s, want graphs, eager or none", kernels);
+  if (!inRange(error, "budget_bytes", options.budget_bytes, 0, INT64_MAX) ||
+      !inRange(error, "threads", options.threads, 0, info.processors) ||
+      !inRange(error, "pinned", options.pinned, 0, 0)) {
+    return TR_INVALID;
   }
+  std::unique_ptr<Device> device(new Device);
   device->ordinal_ = options.ordinal;
   device->multiprocessors_ = info.processors;
+  status = device->readKernels(options.kernels, error);
+  if (status == TR_OK) {
+    status = readSizes("graph_rows", options.graph_rows, options.graph_row_sizes, usualRows(),
+                       &device->graphRows_, error);
+  }
+  if (status == TR_OK) {
+    status = readSizes("graph_heads", options.graph_heads, options.graph_head_sizes, usualHeads(),
+                       &device->graphHeads_, error);
+  }
+  if (status == TR_OK && options.threads) {
+    status = device->partition_.take(options.ordinal, options.threads, error);
+    device->multiprocessors_ = device->partition_.multiprocessors();
+  }
+  if (status != TR_OK) return status;
   device->budget_.set(options.budget_bytes ? options.budget_bytes : info.free_bytes);
   *out = device.release();
   return TR_OK;
@@ -92,11 +142,27 @@ int32_t Device::enter(tr_error* error) const {
   return checked(cudaSetDevice(ordinal_), "cudaSetDevice", error);
 }
 
-Block::~Block() {
+int32_t Device::makeStream(cudaStream_t* stream, tr_error* error) {
+  int least = 0, greatest = 0;
+  int32_t status = checked(cudaDeviceGetStreamPriorityRange(&least, &greatest),
+                           "cudaDeviceGetStreamPriorityRange", error);
+  if (status != TR_OK) return status;
+  const int priority = hasStream_ ? least : greatest;
+  hasStream_ = true;
+  if (partition_.multiprocessors()) return partition_.makeStream(priority, stream, error);
+  return checked(cudaStreamCreateWithPriority(stream, cudaStreamNonBlocking, priority),
+                 "cudaStreamCreateWithPriority", error);
+}
+
+Block::~Block() { free(); }
+
+void Block::free() {
+  if (!data_) return;
   if (where_ == onCard)
     cudaFree(data_);
   else
     cudaFreeHost(data_);
+  data_ = nullptr;
 }
 
 int32_t Block::allocate(Where where, int64_t bytes, tr_error* error) {

@@ -5,6 +5,8 @@
 #include <stdint.h>
 
 #include "../../exec/native/budget.h"
+#include "graphs.h"
+#include "partition.h"
 
 namespace cuda {
 
@@ -24,14 +26,24 @@ class Device {
   // Makes the card the calling thread's, which may be another one each time.
   int32_t enter(tr_error* error) const;
 
+  // A stream for one more model: work of the first one of a device goes before that of the others.
+  int32_t makeStream(cudaStream_t* stream, tr_error* error);
+
   int multiprocessors() const { return multiprocessors_; }
   bool graphs() const { return graphs_; }
+  bool ownProducts() const { return ownProducts_; }
+  const GraphSizes& graphRows() const { return graphRows_; }
+  const GraphSizes& graphHeads() const { return graphHeads_; }
 
   native::Budget& budget() { return budget_; }
 
  private:
+  int32_t readKernels(const char* words, tr_error* error);
+
   int ordinal_ = 0, multiprocessors_ = 0;
-  bool graphs_ = true;
+  bool graphs_ = true, ownProducts_ = false, hasStream_ = false;
+  GraphSizes graphRows_, graphHeads_;
+  Partition partition_;
   native::Budget budget_;
 };
 
@@ -46,6 +58,7 @@ class Block {
   Block& operator=(const Block&) = delete;
 
   int32_t allocate(Where where, int64_t bytes, tr_error* error);
+  void free();
   void* data() const { return data_; }
 
  private:

@@ -60,7 +60,12 @@ cudaError_t Forward::operator()() const {
 
 cudaError_t Forward::multiply(const uint16_t* x, int64_t xStride, const Matrix& matrix, int64_t count,
                               float* y, int64_t yStride) const {
-  return multiplyFew({x, xStride, matrix, y, yStride}, count, stream);
+  const Product product = {x, xStride, matrix, y, yStride};
+  if (lt.takes(count)) {
+    const cudaError_t result = lt.multiply(product, count, stream);
+    if (result != cudaErrorNotSupported) return result;
+  }
+  return multiplyFew(product, count, stream);
 }
 
 KVPages Forward::pages(int64_t l) const {

@@ -2,8 +2,9 @@
 #pragma once
 
 #include "shape.h"
-#include "weights.h"
 #include "../kernels/rows.h"
+#include "lt.h"
+#include "weights.h"
 #include "work.h"
 
 namespace cuda {
@@ -15,6 +16,7 @@ struct Forward {
   const Sizes& sizes;
   const Weights& weights;
   const Work& work;
+  Lt& lt;
   int multiprocessors;
   int64_t rows, heads;
   cudaStream_t stream;

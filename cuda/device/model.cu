@@ -78,8 +78,7 @@ int32_t Model::make(Device& device, const tr_model_config& config, Model** out, 
   if (status != TR_OK) return status;
   Carver carver(model->weightMemory_.data());
   takeWeights(carver, model->shape_, &model->weights_);
-  status = checked(cudaStreamCreateWithFlags(&model->stream_, cudaStreamNonBlocking),
-                   "cudaStreamCreateWithFlags", error);
+  status = device.makeStream(&model->stream_, error);
   if (status == TR_OK) status = model->clearWeights(counted.bytes(), error);
   const int32_t layers = std::max(config.layers, config.router_blocks);
   model->there_.resize(size_t(layers) * (tensorMax + 1));
@@ -89,12 +88,21 @@ int32_t Model::make(Device& device, const tr_model_config& config, Model** out, 
 
 Model::~Model() {
   device_.enter(nullptr);
-  if (stream_) cudaStreamSynchronize(stream_);
-  graphs_.clear();
+  release();
   if (start_) cudaEventDestroy(start_);
   if (end_) cudaEventDestroy(end_);
   if (stream_) cudaStreamDestroy(stream_);
+}
+
+// Gives back all memory, once nothing uses it any more.
+void Model::release() {
+  if (stream_) cudaStreamSynchronize(stream_);
+  graphs_.clear();
+  weightMemory_.free();
+  workMemory_.free();
+  hostMemory_.free();
   device_.budget().giveBack(takenBytes_);
+  takenBytes_ = 0;
 }
 
 uint8_t& Model::isThere(int32_t tensor, int32_t layer) {
@@ -129,6 +137,28 @@ int32_t Model::put(int32_t tensor, int32_t layer, int32_t type, int64_t rows, in
   } else {
     status = place.matrix ? copyMatrix(place, type, data, error) : copyVector(place, type, data, error);
   }
+  if (status == TR_OK) isThere(tensor, layer) = 1;
+  return status;
+}
+
+int32_t Model::putRandom(int32_t tensor, int32_t layer, int64_t rows, int64_t columns, const Drawn& drawn,
+                         tr_error* error) {
+  Place p;
+  int32_t status = checkPut(tensor, layer, TR_BF16, rows, columns, &p, error);
+  if (status == TR_OK) status = device_.enter(error);
+  if (status != TR_OK) return status;
+  const Filled filled = {p.rows,
+                         p.columns,
+                         p.matrix ? p.matrix->weights : nullptr,
+                         p.matrix ? p.matrix->stride() : 0,
+                         static_cast<float*>(p.vector),
+                         p.first,
+                         p.run,
+                         p.stride,
+                         p.columnRun,
+                         p.columnStride};
+  status = checked(fillRandom(drawn, filled, stream_), "launch", error);
+  if (status == TR_OK) status = checked(cudaStreamSynchronize(stream_), "cudaStreamSynchronize", error);
   if (status == TR_OK) isThere(tensor, layer) = 1;
   return status;
 }
@@ -217,6 +247,8 @@ int32_t Model::plan(const tr_limits& limits, tr_needs* took, tr_error* error) {
   lastStep_.assign(size_t(limits.slots), 0);
   headOf_.resize(size_t(sizes_.heads));
   pending_.reserve(size_t(limits.requests_max * sizes_.tablePages));
+  if (status == TR_OK && ltVersion() && limits.rows_max > skinnyRows && !device_.ownProducts()) status = lt_.open(work_.ltWorkspace, error);
+  if (status == TR_OK) status = captureDecodes(error);
   planned_ = status == TR_OK;
   *took = needs;
   return status;

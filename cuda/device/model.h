@@ -9,7 +9,9 @@
 
 #include "../../exec/native/admit.h"
 #include "device.h"
+#include "../kernels/random.h"
 #include "graphs.h"
+#include "lt.h"
 #include "shape.h"
 #include "weights.h"
 #include "work.h"
@@ -28,11 +30,17 @@ class Model {
   int32_t put(int32_t tensor, int32_t layer, int32_t type, int64_t rows, int64_t columns, const void* data,
               tr_error* error);
 
+  // Makes a tensor of random numbers at its place.
+  int32_t putRandom(int32_t tensor, int32_t layer, int64_t rows, int64_t columns, const Drawn& drawn,
+                    tr_error* error);
+
   // Allocates what steps need. Every tensor must be there.
   int32_t plan(const tr_limits& limits, tr_needs* took, tr_error* error);
 
   // One forward pass, as native.h says. It allocates nothing but a graph that is captured.
   int32_t step(const native::StepArguments& arguments, tr_step_info* info, tr_error* error);
+
+  void graphs(tr_graphs* graphs) const;
 
  private:
   explicit Model(Device& device) : device_(device) {}
@@ -45,6 +53,7 @@ class Model {
   uint8_t& isThere(int32_t tensor, int32_t layer);
   int32_t clearWeights(int64_t bytes, tr_error* error);
   int32_t clearWork(tr_error* error);
+  void release();
 
   // Of a step: step.cpp.
   struct Batch {
@@ -57,6 +66,8 @@ class Model {
   void layOutPages(const native::StepArguments& a);
   int32_t flushGrants(tr_error* error);
   void pad(Batch* batch);
+  int32_t captureDecodes(tr_error* error);
+  int32_t capture(const Batch& batch, cudaGraphExec_t* graph, tr_error* error);
   int32_t run(const Batch& batch, const native::StepArguments& a, tr_step_info* info, tr_error* error);
   int32_t enqueue(const Batch& batch, tr_error* error);
   int32_t replay(const Batch& batch, tr_error* error);
@@ -77,6 +88,7 @@ class Model {
   cudaStream_t stream_ = nullptr;
   cudaEvent_t start_ = nullptr, end_ = nullptr;
   Graphs graphs_;
+  Lt lt_;
 
   std::vector<int32_t> pageTables_;  // [slot][tablePages], -1: not granted
   std::vector<int32_t> known_;       // the same as the device has it

@@ -96,7 +96,7 @@ int32_t Model::step(const StepArguments& a, tr_step_info* info, tr_error* error)
   }
   if (status == TR_OK) return status;
   broken_ = true;
-  cudaStreamSynchronize(stream_);  // whatever comes of it: nothing may write to the caller's arrays any more
+  release();  // and nothing may write to the caller's arrays any more
   return fail(error, TR_FAILED, "step %llu: %.400s", static_cast<unsigned long long>(steps_), what.text);
 }
 
@@ -138,9 +138,10 @@ Model::Batch Model::layOut(const StepArguments& a) {
 // Chooses the size that is computed, and makes rows of padding: they are of no request, and lie on a page of
 // their own.
 void Model::pad(Batch* b) {
-  const int64_t rows = graphSizeOf(b->rows), heads = graphSizeOf(b->heads);
+  const int64_t rows = graphSizeOf(device_.graphRows(), b->rows);
+  const int64_t heads = graphSizeOf(device_.graphHeads(), b->heads);
   b->graph = device_.graphs() && rows > 0 && rows <= sizes_.rows && (heads > 0 || b->heads == 0) &&
-             heads <= std::min(sizes_.heads, graphHeadsMax);
+             heads <= sizes_.heads;
   b->computedRows = b->graph ? rows : b->rows;
   b->computedHeads = b->graph ? heads : b->heads;
   Inbox& in = host_.inbox;
@@ -217,11 +218,15 @@ int32_t Model::enqueue(const Batch& batch, tr_error* error) {
                            sizes_,
                            weights_,
                            work_,
+                           lt_,
                            device_.multiprocessors(),
                            batch.computedRows,
                            batch.computedHeads,
                            stream_};
-  status = checked(forward(), "launch", error);
+  const cudaError_t launched = forward();
+  if (launched != cudaSuccess && lt_.status())
+    return fail(error, TR_FAILED, "cublasLtMatmul: status %d", lt_.status());
+  status = checked(launched, "launch", error);
   if (status != TR_OK || batch.computedHeads == 0) return status;
   const size_t results = size_t(batch.computedHeads) * sizeof *host_.outbox.results;
   const size_t top = size_t(batch.computedHeads * limits_.top_max) * sizeof *host_.outbox.top;
@@ -236,21 +241,55 @@ int32_t Model::enqueue(const Batch& batch, tr_error* error) {
 // Captures the batch's size if it is new, and launches its graph.
 int32_t Model::replay(const Batch& batch, tr_error* error) {
   cudaGraphExec_t graph = graphs_.of(batch.computedRows, batch.computedHeads);
-  if (!graph) {
-    int32_t status = checked(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal),
-                             "cudaStreamBeginCapture", error);
-    if (status != TR_OK) return status;
-    status = enqueue(batch, error);
-    cudaGraph_t captured = nullptr;
-    const cudaError_t ended = cudaStreamEndCapture(stream_, &captured);
-    if (status == TR_OK) status = checked(ended, "cudaStreamEndCapture", error);
-    if (status == TR_OK)
-      status = checked(cudaGraphInstantiate(&graph, captured, 0), "cudaGraphInstantiate", error);
-    if (captured) cudaGraphDestroy(captured);
-    if (status != TR_OK) return status;
-    graphs_.put(batch.computedRows, batch.computedHeads, graph);
-  }
+  const int32_t status = graph ? TR_OK : capture(batch, &graph, error);
+  if (status != TR_OK) return status;
   return checked(cudaGraphLaunch(graph, stream_), "cudaGraphLaunch", error);
+}
+
+// Makes the graph of a size.
+int32_t Model::capture(const Batch& batch, cudaGraphExec_t* graph, tr_error* error) {
+  const int64_t began = nowNs();
+  size_t before = 0, after = 0, total;
+  int32_t status = checked(cudaMemGetInfo(&before, &total), "cudaMemGetInfo", error);
+  if (status == TR_OK) {
+    status = checked(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal),
+                     "cudaStreamBeginCapture", error);
+  }
+  if (status != TR_OK) return status;
+  status = enqueue(batch, error);
+  cudaGraph_t captured = nullptr;
+  const cudaError_t ended = cudaStreamEndCapture(stream_, &captured);
+  if (status == TR_OK) status = checked(ended, "cudaStreamEndCapture", error);
+  if (status == TR_OK) status = checked(cudaGraphInstantiate(graph, captured, 0), "cudaGraphInstantiate", error);
+  if (captured) cudaGraphDestroy(captured);
+  if (status != TR_OK) return status;
+  graphs_.put(batch.computedRows, batch.computedHeads, *graph);
+  // What a launch needs is there before the first one.
+  status = checked(cudaGraphUpload(*graph, stream_), "cudaGraphUpload", error);
+  if (status == TR_OK) status = checked(cudaMemGetInfo(&after, &total), "cudaMemGetInfo", error);
+  graphs_.bytes += std::max<int64_t>(int64_t(before) - int64_t(after), 0);
+  graphs_.captureNs += nowNs() - began;
+  return status;
+}
+
+// Has the graphs of decode steps ready, the largest first: those of other steps are captured when they come.
+int32_t Model::captureDecodes(tr_error* error) {
+  const GraphSizes& sizes = device_.graphHeads();
+  for (auto heads = sizes.rbegin(); device_.graphs() && heads != sizes.rend(); ++heads) {
+    const int64_t rows = graphSizeOf(device_.graphRows(), *heads);
+    if (rows == 0 || rows > sizes_.rows || *heads > sizes_.heads) continue;
+    const Batch batch = {0, 0, rows, *heads, true};
+    cudaGraphExec_t graph;
+    const int32_t status = capture(batch, &graph, error);
+    if (status != TR_OK) return status;
+  }
+  return TR_OK;
+}
+
+void Model::graphs(tr_graphs* graphs) const {
+  graphs->count = graphs_.count();
+  graphs->capture_ns = graphs_.captureNs;
+  graphs->bytes = graphs_.bytes;
 }
 
 // Logits and hidden states go to the caller only if it asks for them.

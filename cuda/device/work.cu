@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "lt.h"
+
 namespace cuda {
 
 using native::Carver;
@@ -115,6 +117,7 @@ void takeWork(Carver& carver, const Shape& shape, const tr_limits& limits, Work*
   w->logits = carver.take<float>(heads * s.logitsStride);
   w->chunks = carver.take<ChunkStatistics>(heads * s.chunks);
   w->saved = carver.take<float>(limits.biases_max);
+  w->ltWorkspace = carver.take<char>(limits.rows_max > skinnyRows ? ltWorkspaceBytes() : 0);
   w->router = {};
   if (shape.router()) takeRouter(carver, shape, s, &w->router);
 }

@@ -11,9 +11,6 @@
 
 namespace cuda {
 
-// Batches of which a graph is captured are padded to one of these sizes; see graphs.h.
-constexpr int64_t graphRowsMax = 256, graphHeadsMax = 64;
-
 // Requests of few rows have their segments dealt out to parts: at most partsMax each, for requests that have
 // at most splitTiles tiles of 16 units, and as long as there is room for the partial results of so many
 // requests.
@@ -79,6 +76,7 @@ struct Work {
   float* logits;            // [head][logitsStride]
   ChunkStatistics* chunks;  // [head][chunksOf(vocab)]
   float* saved;             // [bias]
+  void* ltWorkspace;        // of cuBLASLt, if it is there and steps have rows for it
   RouterWork router;
   Inbox inbox;
   int64_t inboxBytes;

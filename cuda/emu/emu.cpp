@@ -148,6 +148,7 @@ Warp& warp() { return machine.warps[machine.running->place.thread.x / warpThread
 }  // namespace
 
 __thread Place* here;
+__thread int inside;
 
 void runGrid(dim3 grid, int threads, const std::function<void()>& kernel) {
   machine.run(grid, threads, kernel);

@@ -84,6 +84,9 @@ struct emuEvent {
 
 namespace {
 
+// Memory that a graph takes of the device, for each of its actions.
+constexpr size_t actionBytes = 1024;
+
 cudaError_t add(cudaStream_t stream, std::function<void()> run, bool launch = false) {
   if (broken()) return cudaErrorLaunchFailure;
   if (stream->captured) {
@@ -99,6 +102,10 @@ cudaError_t add(cudaStream_t stream, std::function<void()> run, bool launch = fa
 
 namespace emu {
 
+cudaError_t enqueue(cudaStream_t stream, std::function<void()> run, bool launch) {
+  return add(stream, std::move(run), launch);
+}
+
 cudaError_t launch(cudaStream_t stream, dim3 grid, int threads, std::function<void()> kernel) {
   if (threads < 1 || threads > 1024 || grid.x < 1 || grid.y < 1 || grid.z < 1 || grid.y > 65535 ||
       grid.z > 65535) {
@@ -110,6 +117,8 @@ cudaError_t launch(cudaStream_t stream, dim3 grid, int threads, std::function<vo
 long launches() { return launchCount; }
 
 }  // namespace emu
+
+int32_t emu_inside(void) { return emu::inside > 0; }
 
 void emu_fail_from(int32_t count) { callsToFailure = count; }
 
@@ -151,9 +160,13 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   return cudaSuccess;
 }
 
-cudaError_t cudaSetDevice(int device) { return device == 0 ? cudaSuccess : cudaErrorInvalidDevice; }
+cudaError_t cudaSetDevice(int device) {
+  if (broken()) return cudaErrorLaunchFailure;
+  return device == 0 ? cudaSuccess : cudaErrorInvalidDevice;
+}
 
 cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
+  if (broken()) return cudaErrorLaunchFailure;
   *total = memoryBytes;
   *free = memoryBytes - usedBytes;
   return cudaSuccess;
@@ -171,11 +184,13 @@ cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind)
 }
 
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind, cudaStream_t stream) {
+  emu::Inside inside;
   return add(stream, [=] { memcpy(to, from, bytes); });
 }
 
 cudaError_t cudaMemcpy2DAsync(void* to, size_t toPitch, const void* from, size_t fromPitch, size_t width,
                               size_t height, cudaMemcpyKind, cudaStream_t stream) {
+  emu::Inside inside;
   return add(stream, [=] {
     for (size_t row = 0; row < height; row++) {
       memcpy(static_cast<char*>(to) + row * toPitch, static_cast<const char*>(from) + row * fromPitch, width);
@@ -184,11 +199,23 @@ cudaError_t cudaMemcpy2DAsync(void* to, size_t toPitch, const void* from, size_t
 }
 
 cudaError_t cudaMemsetAsync(void* memory, int value, size_t bytes, cudaStream_t stream) {
+  emu::Inside inside;
   return add(stream, [=] { memset(memory, value, bytes); });
 }
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
   *stream = new emuStream;
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int priority) {
+  if (priority < -1 || priority > 0) return cudaErrorInvalidValue;
+  return cudaStreamCreateWithFlags(stream, flags);
+}
+
+cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
+  *least = 0;
+  *greatest = -1;
   return cudaSuccess;
 }
 
@@ -198,6 +225,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  emu::Inside inside;
   if (broken()) {
     stream->waiting.clear();
     return cudaErrorLaunchFailure;
@@ -218,15 +246,18 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
 }
 
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  emu::Inside inside;
   return add(stream, [=] { event->at = nowNs(); });
 }
 
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end) {
+  if (broken()) return cudaErrorLaunchFailure;
   *milliseconds = float(double(end->at - start->at) / 1e6);
   return cudaSuccess;
 }
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
+  emu::Inside inside;
   if (broken()) return cudaErrorLaunchFailure;
   if (stream->captured) return cudaErrorInvalidValue;
   stream->captured = new emuGraph;
@@ -234,13 +265,23 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
 }
 
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
+  emu::Inside inside;
   *graph = stream->captured;
   stream->captured = nullptr;
+  if (*graph && broken()) {
+    delete *graph;
+    *graph = nullptr;
+  }
   return *graph ? cudaSuccess : cudaErrorStreamCaptureInvalidated;
 }
 
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* instance, cudaGraph_t graph, unsigned long long) {
+  emu::Inside inside;
+  *instance = nullptr;
+  if (broken()) return cudaErrorLaunchFailure;
+  if (graph->actions.size() * actionBytes > memoryBytes - usedBytes) return cudaErrorMemoryAllocation;
   *instance = new emuGraph(*graph);
+  usedBytes += graph->actions.size() * actionBytes;
   return cudaSuccess;
 }
 
@@ -250,11 +291,18 @@ cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
 }
 
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t instance) {
+  usedBytes -= instance->actions.size() * actionBytes;
   delete instance;
   return cudaSuccess;
 }
 
+cudaError_t cudaGraphUpload(cudaGraphExec_t, cudaStream_t) {
+  return broken() ? cudaErrorLaunchFailure : cudaSuccess;
+}
+
 cudaError_t cudaGraphLaunch(cudaGraphExec_t instance, cudaStream_t stream) {
+  emu::Inside inside;
+  if (broken()) return cudaErrorLaunchFailure;
   if (stream->captured) return cudaErrorStreamCaptureInvalidated;
   for (const Action& action : instance->actions) {
     const cudaError_t failed = add(stream, action.run, action.launch);

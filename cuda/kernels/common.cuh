@@ -28,6 +28,7 @@ template <class... Parameters, class... Arguments>
 cudaError_t launch(void (*kernel)(Parameters...), dim3 grid, int threads, cudaStream_t stream,
                    const Arguments&... arguments) {
 #if defined(TOKENROUTER_EMULATED)
+  emu::Inside inside;
   return emu::launch(stream, grid, threads, [=] { kernel(arguments...); });
 #else
   kernel<<<grid, unsigned(threads), 0, stream>>>(arguments...);

@@ -59,7 +59,8 @@ void modelClose(tr_model* model) { delete of(model); }
 
 constexpr tr_backend backend = {
     int32_t(sizeof(tr_backend)), TR_ABI_VERSION, "cpu",    deviceCount, deviceInfo, deviceOpen, deviceClose,
-    probe,                       modelNew,       modelPut, modelPlan,   modelStep,  modelClose};
+    probe,                       modelNew,       modelPut, modelPlan,   modelStep,  modelClose,
+    nullptr,                     nullptr};
 
 }  // namespace
 

@@ -138,6 +138,8 @@ int32_t Device::open(const tr_device_options& options, Device** out, tr_error* e
   }
   if (!inRange(error, "threads", options.threads, 0, Workers::threadsMax) ||
       !inRange(error, "pinned", options.pinned, 0, TR_PROCESSORS_MAX) ||
+      !inRange(error, "graph_row_sizes", options.graph_row_sizes, 0, 0) ||
+      !inRange(error, "graph_head_sizes", options.graph_head_sizes, 0, 0) ||
       !inRange(error, "budget_bytes", options.budget_bytes, 0, INT64_MAX)) {
     return TR_INVALID;
   }

@@ -47,21 +47,35 @@ func bellOf(e Expected, layers int) bell {
 	return bell{0, spread}
 }
 
+// Law is how the numbers of a tensor come about: number i (from 0) is Mean + Scale * (a + b + c + d -
+// 131070), in float64, rounded to float32 and that to bf16; a to d are the 16-bit parts of output i of
+// splitmix64 for State.
+type Law struct {
+	State       uint64
+	Mean, Scale float64
+}
+
+// LawOf is that of the tensor e that Make writes for c and seed.
+func (c *Config) LawOf(e Expected, seed uint64) Law {
+	name := fnv.New64a()
+	name.Write([]byte(e.Name)) // never fails
+	b := bellOf(e, c.Layers)
+	// The variance of one part is (65536^2 - 1) / 12.
+	unit := math.Sqrt(4 * (65536*65536 - 1) / 12.0)
+	return Law{State: mix(seed ^ name.Sum64()), Mean: b.mean, Scale: b.spread / unit}
+}
+
 // FillRandom fills dst with the bf16 numbers of the tensor e that Make writes for c and seed, from number
 // first on; len(dst) is even.
 func (c *Config) FillRandom(dst []byte, e Expected, seed uint64, first int64) {
-	name := fnv.New64a()
-	name.Write([]byte(e.Name)) // never fails
-	state := mix(seed^name.Sum64()) + splitmix*uint64(first)
-	b := bellOf(e, c.Layers)
-	// The variance of one part is (65536^2 - 1) / 12.
-	scale := b.spread / math.Sqrt(4*(65536*65536-1)/12.0)
+	law := c.LawOf(e, seed)
+	state := law.State + splitmix*uint64(first)
 	for i := 0; i < len(dst); i += 2 {
 		state += splitmix
 		z := mix(state)
 		sum := int64(z&0xffff+z>>16&0xffff+z>>32&0xffff+z>>48) - 131070
 		// The conversion keeps the product from being fused with the sum, which not every machine does.
-		x := b.mean + float64(scale*float64(sum))
+		x := law.Mean + float64(law.Scale*float64(sum))
 		binary.LittleEndian.PutUint16(dst[i:], ToBF16(float32(x)))
 	}
 }

@@ -30,7 +30,7 @@ func (b Backend) Kind() string { return C.GoString(b.table.kind) }
 type Info struct {
 	Ordinal     int
 	Name        string // of the hardware
-	Kernels     string // the instructions that a model would run with, such as "amx"
+	Kernels     string // what a model would run with: the instructions, such as "amx", or the libraries
 	PageTokens  int    // of a KV page, as the device likes it best
 	Processors  int    // that may be given to it
 	MemoryBytes int64
@@ -72,9 +72,12 @@ func (b Backend) info(ordinal int) (Info, error) {
 type Options struct {
 	Ordinal     int
 	BudgetBytes int64  // for all its models together; 0: what is free
-	Threads     int    // CPU: 0: one a processor
+	Threads     int    // CPU: 0: one a processor. CUDA: multiprocessors of its own, 0: all, with others
 	Processors  []int  // CPU: none, or one a thread
-	Kernels     string // "": the best there are
+	Kernels     string // "": the best there are. CUDA: words of graphs, eager, own (no cuBLASLt)
+	// CUDA: tokens and requests with a head of a step, to which batches are padded, ascending: a graph for each
+	// pair that comes up, and none beyond. Empty: the device's own choice.
+	GraphTokens, GraphBatches []int
 }
 
 // Device is an open device. Its models run on the same processors. Calls come one at a time.
@@ -105,6 +108,13 @@ func (b Backend) Open(o Options) (*Device, error) {
 	for i := range len(o.Kernels) {
 		options.kernels[i] = C.char(o.Kernels[i])
 	}
+	sizes := options.graph_rows[:]
+	if len(o.GraphTokens) > len(sizes) || len(o.GraphBatches) > len(sizes) {
+		return nil, fmt.Errorf("%s: %w: %d and %d sizes of graphs, want at most %d", b.Kind(), ErrInvalid,
+			len(o.GraphTokens), len(o.GraphBatches), len(sizes))
+	}
+	options.graph_row_sizes = copySizes(sizes, o.GraphTokens)
+	options.graph_head_sizes = copySizes(options.graph_heads[:], o.GraphBatches)
 	d := &Device{backend: b, budget: o.BudgetBytes}
 	if d.budget == 0 {
 		d.budget = info.FreeBytes
@@ -114,6 +124,13 @@ func (b Backend) Open(o Options) (*Device, error) {
 		return nil, err
 	}
 	return d, nil
+}
+
+func copySizes(to []C.int32_t, from []int) C.int32_t {
+	for i, size := range from {
+		to[i] = C.int32_t(size)
+	}
+	return C.int32_t(len(from))
 }
 
 // BudgetBytes is what all models of the device may take together.

@@ -103,13 +103,21 @@ func (m *Model) putAll(ctx context.Context, l Load) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		raw, kind, err := l.Source.Tensor(e)
-		if err != nil {
-			return err
-		}
 		rows, columns := int64(1), e.Shape[len(e.Shape)-1]
 		if len(e.Shape) == 2 {
 			rows = e.Shape[0]
+		}
+		if own, err := m.putRandom(l.Source, e, rows, columns); err != nil {
+			return err
+		} else if own {
+			if done += 2 * rows * columns; l.Progress != nil {
+				l.Progress(done, total)
+			}
+			continue
+		}
+		raw, kind, err := l.Source.Tensor(e)
+		if err != nil {
+			return err
 		}
 		if int64(len(raw)) != rows*columns*kind.Bytes() {
 			return fmt.Errorf("tensor %s has %d bytes of %s, want %d x %d elements", e.Name, len(raw), kind, rows,
@@ -128,6 +136,21 @@ func (m *Model) putAll(ctx context.Context, l Load) error {
 		}
 	}
 	return errors.Join(m.putFrequencies(c), m.putWindows(c), m.putRouter(l.Router))
+}
+
+// putRandom has the device make a tensor of random numbers, if that is what the source has and the device
+// can.
+func (m *Model) putRandom(s Source, e model.Expected, rows, columns int64) (bool, error) {
+	r, ok := s.(*Random)
+	b := m.device.backend
+	if !ok || C.tr_has_random(b.table) == 0 {
+		return false, nil
+	}
+	law := r.Config.LawOf(e, r.Seed)
+	tensor, layer := place(e.Name)
+	status := C.tr_model_random(b.table, m.handle, tensor, C.int32_t(layer), C.int64_t(rows), C.int64_t(columns),
+		C.uint64_t(law.State), C.double(law.Mean), C.double(law.Scale), &m.text)
+	return true, b.failure(status, &m.text)
 }
 
 // The parts of a router are numbered as the tensors of the C ABI.

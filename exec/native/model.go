@@ -34,6 +34,20 @@ func (m *Model) Limits() Limits { return m.limits }
 // Took is the memory that it has.
 func (m *Model) Took() Needs { return m.took }
 
+// Graphs are those that a model has captured so far; the zero value where the device has none.
+type Graphs struct {
+	Count     int
+	CaptureNs int64 // of all of them
+	Bytes     int64 // by which the free memory of the device fell meanwhile, on top of Needs
+}
+
+// Graphs is what the model has captured. No step may be running.
+func (m *Model) Graphs() Graphs {
+	g := C.tr_graphs{size: C.sizeof_tr_graphs}
+	C.tr_model_graphs(m.device.backend.table, m.handle, &g)
+	return Graphs{Count: int(g.count), CaptureNs: int64(g.capture_ns), Bytes: int64(g.bytes)}
+}
+
 // Close frees the model. No step may be running.
 func (m *Model) Close() {
 	C.tr_model_close(m.device.backend.table, m.handle)

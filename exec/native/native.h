@@ -19,7 +19,7 @@
 extern "C" {
 #endif
 
-#define TR_ABI_VERSION 1
+#define TR_ABI_VERSION 2
 
 /* Status of a call. */
 enum {
@@ -42,20 +42,27 @@ typedef struct {
   int32_t reserved;
   int64_t memory_bytes, free_bytes;
   char name[128];    /* of the hardware */
-  char kernels[64];  /* the instructions that a model would run with, such as "amx" */
+  char kernels[64];  /* what a model would run with: the instructions, such as "amx", or the libraries */
 } tr_device_info;
 
 #define TR_PROCESSORS_MAX 256
+#define TR_GRAPH_SIZES_MAX 32
 
 /* How to open a device. Models of one device run on the same processors. */
 typedef struct {
   int32_t size;
   int32_t ordinal;       /* 0 to device_count - 1 */
   int64_t budget_bytes;  /* for all its models together; 0: all that is free */
-  int32_t threads;       /* CPU: 0: as many as processors are given, or that there are */
+  /* CPU: 0: as many as processors are given, or that there are. CUDA: multiprocessors that its models have to
+     themselves, at least so many; 0: all, with whoever else runs there */
+  int32_t threads;
   int32_t pinned;        /* CPU: the number of entries of processors: 0, or one a thread */
   int32_t processors[TR_PROCESSORS_MAX];
-  char kernels[64];      /* "": the best there are */
+  char kernels[64];      /* "": the best there are. CUDA: words of graphs, eager, own (no cuBLASLt) */
+  /* CUDA: sizes to which rows and heads of a step are padded, ascending, for a graph each of their pairs that
+     comes up; a step beyond either runs eagerly. No entries: the device's own choice. */
+  int32_t graph_row_sizes, graph_head_sizes; /* entries of: */
+  int32_t graph_rows[TR_GRAPH_SIZES_MAX], graph_heads[TR_GRAPH_SIZES_MAX];
 } tr_device_options;
 
 /* How matrices are kept. Norms, biases and the router's single rows are always fp32. */
@@ -207,6 +214,14 @@ typedef struct {
   int64_t start_ns, end_ns; /* of the work itself, by the device's clock, which starts anywhere */
 } tr_step_info;
 
+/* Graphs that a model has captured, when it was planned and since. Their memory comes on top of tr_needs. */
+typedef struct {
+  int32_t size;
+  int32_t count;
+  int64_t capture_ns; /* of all of them */
+  int64_t bytes;      /* by which the free memory of the device fell meanwhile */
+} tr_graphs;
+
 /* A step. The arrays belong to the caller; requests lie one after another in tokens and in biases. Results,
    top lists, hidden states and logits have one entry for every request, with a head or not. */
 typedef struct {
@@ -249,6 +264,15 @@ typedef struct {
                         const int32_t *freed, tr_result *results, tr_candidate *top, float *hidden,
                         float *logits, tr_step_info *info, tr_error *error);
   void (*model_close)(tr_model *model);
+
+  /* What only some devices have; the others have null. */
+
+  void (*model_graphs)(const tr_model *model, tr_graphs *graphs);
+  /* Puts a tensor of random bf16 numbers that the device makes itself: number i is mean + scale * (a + b + c +
+     d - 131070) in double, rounded to float32 and then to bf16, where a to d are the 16-bit parts of output i
+     of splitmix64 from state on. */
+  int32_t (*model_random)(tr_model *model, int32_t tensor, int32_t layer, int64_t rows, int64_t columns,
+                          uint64_t state, double mean, double scale, tr_error *error);
 } tr_backend;
 
 #ifdef __cplusplus

@@ -2,6 +2,8 @@
 #ifndef TOKENROUTER_TRAMPOLINES_H
 #define TOKENROUTER_TRAMPOLINES_H
 
+#include <stddef.h>
+
 #include "native.h"
 
 static inline int32_t tr_device_count(const tr_backend *b, int32_t *count, tr_error *error) {
@@ -48,6 +50,18 @@ static inline int32_t tr_model_step(const tr_backend *b, tr_model *model, const 
                                     tr_error *error) {
   return b->model_step(model, counts, tokens, requests, biases, grants, freed, results, top, hidden, logits,
                        info, error);
+}
+
+static inline int32_t tr_has_random(const tr_backend *b) { return b->model_random != NULL; }
+
+static inline int32_t tr_model_random(const tr_backend *b, tr_model *model, int32_t tensor, int32_t layer,
+                                      int64_t rows, int64_t columns, uint64_t state, double mean,
+                                      double scale, tr_error *error) {
+  return b->model_random(model, tensor, layer, rows, columns, state, mean, scale, error);
+}
+
+static inline void tr_model_graphs(const tr_backend *b, const tr_model *model, tr_graphs *graphs) {
+  if (b->model_graphs) b->model_graphs(model, graphs);
 }
 
 static inline void tr_model_close(const tr_backend *b, tr_model *model) { b->model_close(model); }

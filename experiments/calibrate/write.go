@@ -35,10 +35,15 @@ type Origin struct {
 	Commit string // of the program
 }
 
-// Here is the origin of what is measured on this machine today.
-func Here(systemFile string) Origin {
+// Here is the origin of what is measured on this machine today: on its processors, or on a card if that is
+// not empty.
+func Here(systemFile, card string) Origin {
 	e := result.ThisEnvironment()
-	return Origin{System: filepath.Base(systemFile), Device: fmt.Sprintf("%s, %d cores", e.Processor, e.Cores),
+	device := card
+	if device == "" {
+		device = fmt.Sprintf("%s, %d cores", e.Processor, e.Cores)
+	}
+	return Origin{System: filepath.Base(systemFile), Device: device,
 		Date: time.Now().UTC().Format(time.DateOnly), Commit: e.Commit}
 }
 

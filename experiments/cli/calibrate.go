@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tokenrouter/exec/cpu"
 	"tokenrouter/exec/native"
 	"tokenrouter/experiments/calibrate"
 	"tokenrouter/experiments/spec"
@@ -19,7 +18,7 @@ import (
 
 // calibrateFlags are the flags of calibrate as given.
 type calibrateFlags struct {
-	backend      native.Backend
+	backend      value[string]
 	out          string
 	rounds       value[int]
 	steps        value[int]
@@ -30,7 +29,7 @@ type calibrateFlags struct {
 
 func newCalibrate() *cobra.Command {
 	f := calibrateFlags{
-		backend:      cpu.Backend(),
+		backend:      backendValue(),
 		rounds:       value[int]{of: 5, text: "5", kind: "count", parse: integer(1, 1000)},
 		steps:        value[int]{of: 3, text: "3", kind: "count", parse: integer(1, 1000)},
 		p:            value[float64]{of: 0.35, text: "0.35", kind: "probability", parse: probability},
@@ -62,6 +61,7 @@ calibration = "FILE". Every single step goes into a CSV file beside it.`,
 	}
 	flags := c.Flags()
 	flags.StringVar(&f.out, "out", "", "file to write")
+	addBackend(c, &f.backend)
 	flags.Var(&f.rounds, "rounds", "how often all shapes are measured")
 	flags.Var(&f.steps, "steps", "steps of each shape in a round, after one that does not count")
 	flags.Var(&f.p, "p", "probability that a request leaves the first model after a step")
@@ -73,7 +73,11 @@ calibration = "FILE". Every single step goes into a CSV file beside it.`,
 // run measures, and writes what it has when ctx ends.
 func (f *calibrateFlags) run(ctx context.Context, file string, s *spec.System, stdout, stderr io.Writer,
 ) error {
-	plan, err := system.Prepare(s, system.Choice{Backend: f.backend})
+	backend, err := backendOf(native.Backend{}, named(s, &f.backend))
+	if err != nil {
+		return err
+	}
+	plan, err := system.Prepare(s, system.Choice{Backend: backend})
 	if err != nil {
 		return badInput(err)
 	}
@@ -83,6 +87,7 @@ func (f *calibrateFlags) run(ctx context.Context, file string, s *spec.System, s
 		return err
 	}
 	defer opened.Close()
+	fmt.Fprintln(stderr, plan.Device())
 	bar := newProgress(stderr, "steps")
 	defer bar.end()
 	samples, err := calibrate.Measure(ctx, opened.Models, f.plan(plan, bar))
@@ -94,10 +99,13 @@ func (f *calibrateFlags) run(ctx context.Context, file string, s *spec.System, s
 	if fault != nil {
 		return errors.Join(err, fault)
 	}
-	if fault := calibrate.Write(f.out, calibrate.Here(file), fits, samples); fault != nil {
+	if fault := calibrate.Write(f.out, calibrate.Here(file, plan.Card()), fits, samples); fault != nil {
 		return errors.Join(err, fault)
 	}
 	printFits(stdout, fits)
+	if graphs := opened.Graphs(); graphs != "" {
+		fmt.Fprintln(stdout, graphs)
+	}
 	fmt.Fprintf(stdout, "\n%d steps in %s, fits in %s\n", len(samples), calibrate.SamplesPath(f.out), f.out)
 	return err
 }

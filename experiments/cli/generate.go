@@ -15,7 +15,6 @@ import (
 	"tokenrouter/core"
 	"tokenrouter/exec"
 	"tokenrouter/exec/answer"
-	"tokenrouter/exec/cpu"
 	"tokenrouter/exec/native"
 	"tokenrouter/experiments/system"
 )
@@ -71,9 +70,9 @@ func newGenerateFlags(backend native.Backend) generateFlags {
 	}
 }
 
-func newGenerate() *cobra.Command { return newGenerateOn(cpu.Backend()) }
+func newGenerate() *cobra.Command { return newGenerateOn(native.Backend{}) }
 
-// newGenerateOn makes the command for models on a backend.
+// newGenerateOn makes the command for models on a backend, none: what the file or --backend names.
 func newGenerateOn(backend native.Backend) *cobra.Command {
 	f := newGenerateFlags(backend)
 	c := &cobra.Command{
@@ -216,7 +215,11 @@ func (f *generateFlags) prepare(args []string, flags *pflag.FlagSet, asked int) 
 	case s.File == "":
 		s.Concurrency = min(s.Concurrency, asked)
 	}
-	p, err := system.Prepare(s, system.Choice{Backend: f.backend})
+	backend, err := backendOf(f.backend, s)
+	if err != nil {
+		return nil, err
+	}
+	p, err := system.Prepare(s, system.Choice{Backend: backend})
 	return p, badInput(err)
 }
 
@@ -302,6 +305,10 @@ func (s *session) run(ctx context.Context, files outputFiles, seed uint64) (err 
 		return err
 	}
 	defer running.Close()
+	if s.plan.Card() != "" {
+		fmt.Fprintln(s.stderr, s.plan.Device())
+		defer func() { fmt.Fprintln(s.stderr, running.Graphs()) }()
+	}
 	if err := s.answer(ctx, running); err != nil && ctx.Err() == nil {
 		return err
 	}

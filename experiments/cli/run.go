@@ -14,22 +14,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tokenrouter/exec/cpu"
-	"tokenrouter/exec/native"
 	"tokenrouter/experiments/result"
 	"tokenrouter/experiments/run"
 	"tokenrouter/experiments/spec"
 )
-
-// backends are the worlds that a run may take place in, in the order of the help; only the built ones can be
-// used.
-var (
-	backends = []string{"sim", "cpu", "cuda", "http"}
-	built    = backends[:2]
-)
-
-// hardware is what runs real models, by name.
-var hardware = map[string]func() native.Backend{"cpu": cpu.Backend}
 
 // runFlags are the flags of run as given.
 type runFlags struct {
@@ -65,7 +53,8 @@ other machines are taken in with --merge.
 A spec with a [system] is run by real models, on the backend that it names: step times are measured
 first, then every point, one after another, with what the chain and the simulator say of it beside.
 --backend sim simulates it only. With [[routing]], systems answer problems of a task, whose final
-answers are scored; answers.jsonl has them all. cuda and http are not built into this version.`,
+answers are scored; answers.jsonl has them all. Of the backends, cuda is in programs that make cuda has
+built, and http in none yet.`,
 		Example: `  tokenrouter run experiments/threshold.toml
   tokenrouter run experiments/schedules.toml --json
   tokenrouter run experiments/threshold.toml --out results/mine --workers 4
@@ -83,7 +72,7 @@ answers are scored; answers.jsonl has them all. cuda and http are not built into
 	flags := c.Flags()
 	flags.SortFlags = false
 	flags.StringVar(&f.out, "out", "", "results folder (default: experiments/results/NAME/RUN)")
-	flags.Var(&f.backend, "backend", "sim or cpu; cuda and http are not built in (default: as the spec says)")
+	flags.Var(&f.backend, "backend", "sim, cpu or cuda (default: as the spec says)")
 	flags.Var(&f.shard, "shard", "run only part i of n, such as 1/2")
 	flags.BoolVar(&f.resume, "resume", false, "go on with what an interrupted run has left")
 	flags.StringArrayVar(&f.merge, "merge", nil, "take in the finished points of another folder, and go on")
@@ -99,8 +88,7 @@ answers are scored; answers.jsonl has them all. cuda and http are not built into
 // check refuses what can be refused before anything is read or written.
 func (f *runFlags) check() error {
 	if f.backend.set && !slices.Contains(built, f.backend.of) {
-		return badInput(fmt.Errorf("--backend = %q is not built in, want %s", f.backend.of,
-			strings.Join(built, ", ")))
+		return badInput(fmt.Errorf("--backend = %q is %s", f.backend.of, notBuilt(f.backend.of)))
 	}
 	if f.out == "" {
 		return nil
@@ -174,9 +162,9 @@ func (f *runFlags) options(s *spec.Spec, stderr io.Writer) (run.Options, error) 
 				" only, give a file system.calibration", s.File))
 		}
 		return o, nil
-	case hardware[f.backend.of] == nil:
-		return o, badInput(fmt.Errorf("%s: system.backend = %q is not built in, want %s", s.File, f.backend.of,
-			strings.Join(built, ", ")))
+	case !slices.Contains(built, f.backend.of):
+		return o, badInput(fmt.Errorf("%s: system.backend = %q is %s", s.File, f.backend.of,
+			notBuilt(f.backend.of)))
 	case s.Hardware == nil:
 		return o, badInput(fmt.Errorf("--backend = %q, and %s has no [system]: want system.file", f.backend.of,
 			s.File))
@@ -185,8 +173,10 @@ func (f *runFlags) options(s *spec.Spec, stderr io.Writer) (run.Options, error) 
 	case f.workers.set && o.Workers > 1:
 		return o, misuse("--workers = %q: measured points run one at a time", f.workers.text)
 	}
-	o.Workers, o.Backend = 1, hardware[f.backend.of]()
-	return o, nil
+	o.Workers = 1
+	var err error
+	o.Backend, err = backendNamed(f.backend.of)
+	return o, err
 }
 
 // again is the command line that goes on with an interrupted run.

@@ -17,7 +17,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"tokenrouter/core"
-	"tokenrouter/exec/cpu"
 	"tokenrouter/exec/native"
 	"tokenrouter/exec/replan"
 	"tokenrouter/exec/serve"
@@ -45,9 +44,9 @@ const (
 	keyVariable   = "TOKENROUTER_API_KEY"
 )
 
-func newServe() *cobra.Command { return newServeOn(cpu.Backend()) }
+func newServe() *cobra.Command { return newServeOn(native.Backend{}) }
 
-// newServeOn makes the command for models on a backend.
+// newServeOn makes the command for models on a backend, none: what the file or --backend names.
 func newServeOn(backend native.Backend) *cobra.Command {
 	f := serveFlags{
 		backend: backend, system: newSystemFlags(),
@@ -149,7 +148,11 @@ func (f *serveFlags) run(c *cobra.Command, args []string) (err error) {
 	if err != nil {
 		return err
 	}
-	plan, err := system.Prepare(described, system.Choice{Backend: f.backend})
+	backend, err := backendOf(f.backend, described)
+	if err != nil {
+		return err
+	}
+	plan, err := system.Prepare(described, system.Choice{Backend: backend})
 	if err != nil {
 		return badInput(err)
 	}
@@ -192,6 +195,11 @@ func (f *serveFlags) open(c *cobra.Command, plan *system.Plan, server *serve.Ser
 		return err
 	}
 	defer running.Close()
+	for _, line := range []string{plan.Device(), running.Graphs()} {
+		if line != "" {
+			config.Log.Info(line)
+		}
+	}
 	fmt.Fprintf(c.OutOrStdout(), "listening on http://%s/v1, model %s\n", listener.Addr(), config.Name)
 	return server.Serve(c.Context(), listener, running.Loop)
 }

@@ -22,6 +22,7 @@ type systemFlags struct {
 	lambda               value[[]float64]
 	weights              value[string]
 	contextMax           value[int]
+	backend              value[string]
 }
 
 // contextMost only keeps a slip of the finger from asking for all memory there is.
@@ -34,6 +35,7 @@ func newSystemFlags() systemFlags {
 		lambda:     value[[]float64]{kind: "numbers", parse: lambda},
 		weights:    value[string]{of: "bf16", text: "bf16", kind: "type", parse: word("bf16", "int8")},
 		contextMax: value[int]{kind: "tokens", parse: integer(2, contextMost)},
+		backend:    backendValue(),
 	}
 }
 
@@ -51,6 +53,7 @@ func (f *systemFlags) add(c *cobra.Command) {
 	flags.Var(&f.weights, "weights", "bf16 or int8: how matrices are kept")
 	flags.Var(&f.contextMax, "context-max",
 		"most tokens of prompt and answer (default: 4096 or the models' own)")
+	addBackend(c, &f.backend)
 	for _, name := range []string{"small", "large", "model", "router"} {
 		completeFlag(c, name, folders)
 	}
@@ -69,7 +72,8 @@ var systemFlagNames = []string{
 // load reads the file that the arguments name, or makes a system of the flags.
 func (f *systemFlags) load(args []string, flags *pflag.FlagSet) (*spec.System, error) {
 	if len(args) == 0 {
-		return f.system()
+		s, err := f.system()
+		return named(s, &f.backend), err
 	}
 	for _, name := range systemFlagNames {
 		if flags.Changed(name) {
@@ -77,7 +81,7 @@ func (f *systemFlags) load(args []string, flags *pflag.FlagSet) (*spec.System, e
 		}
 	}
 	s, err := spec.LoadSystem(args[0])
-	return s, badInput(err)
+	return named(s, &f.backend), badInput(err)
 }
 
 // system is what the flags describe.

@@ -31,7 +31,8 @@ const roundsPerPass = 3
 type rounds struct {
 	spec    *spec.Spec
 	dir     string
-	jobs    int // of the whole run
+	jobs    int    // of the whole run
+	card    string // as system.Plan.Card
 	samples []calibrate.Sample
 	speeds  []calibrate.Speed // one a round
 
@@ -41,7 +42,8 @@ type rounds struct {
 
 // newRounds has those that the folder has, if the run is resumed on the machine that it was begun on.
 func (r *runner) newRounds(o *Options) (*rounds, error) {
-	c := &rounds{spec: r.spec, dir: r.dir, jobs: len(r.jobs(o)), probe: r.real.watchdog.now}
+	c := &rounds{spec: r.spec, dir: r.dir, jobs: len(r.jobs(o)), probe: r.real.watchdog.now,
+		card: r.real.plan.Card()}
 	if r.spec.Hardware.Calibrate {
 		c.sample = func(ctx context.Context, round int) ([]calibrate.Sample, error) {
 			plan := r.real.calibration()
@@ -78,7 +80,7 @@ func (c *rounds) read(models int) error {
 		return nil
 	}
 	path = filepath.Join(c.dir, calibrationFile)
-	if _, err := sameMachine(path, calibrate.Here(c.spec.Hardware.System.File)); err != nil {
+	if _, err := sameMachine(path, calibrate.Here(c.spec.Hardware.System.File, c.card)); err != nil {
 		return err
 	}
 	path = calibrate.SamplesPath(path)
@@ -148,7 +150,7 @@ func (c *rounds) write(n int) error {
 	if err != nil {
 		return err
 	}
-	of := calibrate.Here(c.spec.Hardware.System.File)
+	of := calibrate.Here(c.spec.Hardware.System.File, c.card)
 	return calibrate.Write(filepath.Join(c.dir, calibrationFile), of, fits, c.samples)
 }
 
@@ -180,7 +182,7 @@ func sameMachine(path string, here calibrate.Origin) (bool, error) {
 // and they are there already, they stay.
 func (h *hardware) stepTimes(ctx context.Context, path, systemFile string, keep bool, say func(string),
 ) error {
-	here := calibrate.Here(systemFile)
+	here := calibrate.Here(systemFile, h.plan.Card())
 	if keep {
 		if there, err := sameMachine(path, here); there || err != nil {
 			return err

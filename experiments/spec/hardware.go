@@ -31,8 +31,12 @@ func (l *loader) hardware(top *section, calibration string) {
 	if s == nil {
 		return
 	}
-	h := &Hardware{Backend: s.word("backend", "cpu", "cpu", "cuda", "http")}
-	h.System = l.systemFile(s, "file")
+	h := &Hardware{System: l.systemFile(s, "file")}
+	h.Backend = Backends[0]
+	if h.System != nil {
+		h.Backend = h.System.Backend
+	}
+	h.Backend = s.word("backend", h.Backend, "cpu", "cuda", "http")
 	h.Calibrate = s.boolean("calibrate", false)
 	h.Probe = s.probe()
 	if path, _ := l.file(s, "calibration"); path != "" {

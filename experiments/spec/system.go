@@ -20,9 +20,12 @@ type System struct {
 	Models []SystemModel
 	Router Router
 
+	Backend     string // one of Backends
 	MemoryBytes int64  // for all models together; 0: nine tenths of what is free
-	Kernels     string // of the processor; empty: the best there are
+	Kernels     string // of the processor, or how a card is driven; empty: the best there are
 	Shared      bool   // all models run on all processors; otherwise each has its own, if there are enough
+	// Sizes to which a card's batches are padded, ascending: requests and tokens of a step; nil: the device's.
+	GraphBatches, GraphTokens []int
 
 	Policy      Policy
 	Admission   core.Admission
@@ -47,7 +50,7 @@ type SystemModel struct {
 	RowsMax int           // most requests of a step; 0: no bound
 
 	Processors []int // that it runs on; nil: its part of all
-	Threads    int   // without Processors; 0: one a processor
+	Threads    int   // without Processors; 0: one a processor. cuda: multiprocessors of its own, 0: all
 }
 
 // Router says who makes which token.
@@ -64,6 +67,9 @@ type Router struct {
 	HasShare bool
 }
 
+// Backends are the values of System.Backend.
+var Backends = []string{"cpu", "cuda"}
+
 // SystemAlgorithms are the values of Router.Algorithm.
 var SystemAlgorithms = []string{"r2r", "citer", "collm", "rstitch", "me", "query", "small", "large"}
 
@@ -71,8 +77,8 @@ var SystemAlgorithms = []string{"r2r", "citer", "collm", "rstitch", "me", "query
 func NewSystem(models ...SystemModel) *System {
 	const concurrency, queue, budget = 8, 64, 512
 	return &System{
-		Models: models, Policy: Policy{Kind: "eager"}, Admission: core.Reserve, Concurrency: concurrency,
-		Queue: queue, Budget: budget,
+		Models: models, Backend: Backends[0], Policy: Policy{Kind: "eager"}, Admission: core.Reserve,
+		Concurrency: concurrency, Queue: queue, Budget: budget,
 	}
 }
 

@@ -23,10 +23,17 @@ var SystemKeys = []Key{
 	{"models[].group", "integer", `weights "int8"`, "inputs that share a scale, a multiple of 64; default all"},
 	{"models[].rows_max", "integer >= 0", "any model", "most requests of a step; default 0, no bound"},
 	{"models[].processors", "integers", "any model, then all of them", "that it runs on, one a thread"},
-	{"models[].threads", "integer >= 1", "any model, then all of them", "as many, on any processor"},
+	{"models[].threads", "integer >= 1", "any model, then all of them",
+		"as many, on any processor; cuda: multiprocessors of its own"},
 
+	{"device.backend", "cpu | cuda", "any system", "what runs the models; default cpu"},
 	{"device.memory", "size", "any system", "for all models together; default nine tenths of what is free"},
-	{"device.kernels", "plain | avx2 | avx512 | avx512-bf16 | amx", "any system", "default the best there are"},
+	{"device.kernels", "plain | avx2 | avx512 | avx512-bf16 | amx, graphs | eager | own | eager own",
+		"any system, by its backend", "default the best there are; eager: no graphs; own: no cuBLASLt"},
+	{"device.graph_batches", "integers", "backend cuda",
+		"requests of a step to which batches are padded, ascending; default 1 to 64 in 12 sizes"},
+	{"device.graph_tokens", "integers", "backend cuda",
+		"the same of fed tokens; default 1 to 256 in 16 sizes; a step beyond either is not captured"},
 	{"device.shared", "boolean", "models without processors and threads",
 		"all models run on all processors; default false: each on its part, where there is one for each"},
 
@@ -123,11 +130,7 @@ func (l *loader) system(top *section) *System {
 		m.done()
 	}
 	if d := top.sub("device"); d != nil {
-		s.MemoryBytes = int64(d.bytes("memory"))
-		if d.get("kernels") != nil {
-			s.Kernels = d.word("kernels", "", "plain", "avx2", "avx512", "avx512-bf16", "amx")
-		}
-		s.Shared = d.boolean("shared", false)
+		d.device(s)
 		d.done()
 	}
 	if r := top.sub("router"); r != nil {
@@ -152,6 +155,38 @@ func (l *loader) system(top *section) *System {
 		s.Policy = p.Policy
 	}
 	return s
+}
+
+// device reads what the models run on.
+func (s *section) device(y *System) {
+	y.Backend = s.word("backend", Backends[0], Backends...)
+	y.MemoryBytes = int64(s.bytes("memory"))
+	if s.get("kernels") != nil {
+		kernels := []string{"plain", "avx2", "avx512", "avx512-bf16", "amx"}
+		if y.Backend == "cuda" {
+			kernels = []string{"graphs", "eager", "own", "eager own"}
+		}
+		y.Kernels = s.word("kernels", "", kernels...)
+	}
+	y.Shared = s.boolean("shared", false)
+	y.GraphBatches = s.graphSizes("graph_batches")
+	y.GraphTokens = s.graphSizes("graph_tokens")
+}
+
+// graphSizes reads sizes of graphs: each larger than the one before.
+func (s *section) graphSizes(key string) []int {
+	const sizesMax, sizeMax = 32, 1 << 16 // TR_GRAPH_SIZES_MAX of native.h
+	sizes := s.wholes(key, 1, sizeMax)
+	if len(sizes) > sizesMax || s.has(key) && len(sizes) == 0 {
+		s.wrong(key, "want 1 to %d numbers", sizesMax)
+	}
+	for i := 1; i < len(sizes); i++ {
+		if sizes[i] <= sizes[i-1] {
+			s.wrong(key, "want each number larger than the one before")
+			break
+		}
+	}
+	return sizes
 }
 
 // systemModel reads one model.

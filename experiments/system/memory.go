@@ -10,7 +10,9 @@ import (
 // share gives the models their processors and pages of KV memory: the same number of tokens to each, as many
 // as the budget has room for and the requests can use.
 func (p *Plan) share() error {
-	p.assign()
+	if err := p.assign(); err != nil {
+		return err
+	}
 	s := &p.Spec
 	footprints := make([]core.Footprint, len(p.models))
 	for i, m := range p.models {
@@ -87,10 +89,16 @@ func (p *Plan) names() string {
 	return text
 }
 
-// assign says on which processors each model runs.
-func (p *Plan) assign() {
+// assign says on which processors each model runs. On a card that is all of it, or a part of its own.
+func (p *Plan) assign() error {
+	if p.onCard() {
+		return p.assignParts()
+	}
+	if p.Spec.GraphBatches != nil || p.Spec.GraphTokens != nil {
+		return fmt.Errorf("device.graph_batches and graph_tokens: backend %s has no graphs", p.backend.Kind())
+	}
 	if p.Spec.Shared {
-		return
+		return nil
 	}
 	own := parts(allowedProcessors(), len(p.models))
 	for i, m := range p.models {
@@ -103,4 +111,26 @@ func (p *Plan) assign() {
 			m.processors = own[i]
 		}
 	}
+	return nil
 }
+
+// assignParts gives models the multiprocessors that they shall have to themselves.
+func (p *Plan) assignParts() error {
+	sum := 0
+	for _, m := range p.models {
+		if m.spec.Processors != nil {
+			return fmt.Errorf("model %q: processors are of backend cpu: want threads, multiprocessors of its own, or"+
+				" neither", m.spec.Name)
+		}
+		m.threads = m.spec.Threads
+		sum += m.threads
+	}
+	if sum > p.info.Processors {
+		return fmt.Errorf("models with %d multiprocessors of their own (threads), and %s has %d", sum, p.info.Name,
+			p.info.Processors)
+	}
+	return nil
+}
+
+// onCard reports whether models run on a card, which they share.
+func (p *Plan) onCard() bool { return p.backend.Kind() == "cuda" }

@@ -102,18 +102,23 @@ func (s *System) start(c core.Config, r Run) (err error) {
 	return err
 }
 
-// device opens the device of model i, or returns the one that all share.
+// device opens the device of model i, or returns the one that all share: a card too, but for models that have
+// a part of it to themselves.
 func (s *System) device(i int) (*native.Device, error) {
-	if s.Spec.Shared && len(s.opened) > 0 {
+	m := s.models[i]
+	shared := s.Spec.Shared || s.onCard() && m.threads == 0
+	if shared && len(s.opened) > 0 {
 		return s.opened[0], nil
 	}
-	m := s.models[i]
-	o := native.Options{Kernels: s.Spec.Kernels, Threads: m.threads, Processors: m.processors}
+	o := native.Options{
+		Kernels: s.Spec.Kernels, Threads: m.threads, Processors: m.processors,
+		GraphTokens: s.Spec.GraphTokens, GraphBatches: s.Spec.GraphBatches,
+	}
 	if m.processors != nil {
 		o.Threads = len(m.processors)
 	}
 	for j, other := range s.models {
-		if j == i || s.Spec.Shared {
+		if j == i || shared {
 			o.BudgetBytes += other.needs.Total()
 		}
 	}

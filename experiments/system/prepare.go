@@ -26,6 +26,7 @@ type Plan struct {
 	EOS []int
 
 	backend native.Backend
+	info    native.Info // of its first device, which is used
 	models  []*opened
 	network *router.Router // nil: the algorithm has none
 	scorer  Scorer         // nil: requests are not routed as a whole
@@ -167,11 +168,11 @@ func (p *Plan) configure(algorithm core.Algorithm) error {
 	if len(devices) == 0 {
 		return fmt.Errorf("%s: %w", p.backend.Kind(), native.ErrNoDevice)
 	}
-	if s.PageTokens == 0 {
-		s.PageTokens = devices[0].PageTokens
+	if p.info = devices[0]; s.PageTokens == 0 {
+		s.PageTokens = p.info.PageTokens
 	}
 	if p.budget = s.MemoryBytes; p.budget == 0 {
-		p.budget = devices[0].FreeBytes / 10 * 9
+		p.budget = p.info.FreeBytes / 10 * 9
 	}
 	s.Budget = max(s.Budget, 2*s.PageTokens)
 	policy, err := s.Policy.Core(s.Policy.Table)

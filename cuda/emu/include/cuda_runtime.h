@@ -36,6 +36,13 @@ struct Place {
 extern __thread Place* here;
 inline Place& place() { return *here; }
 
+// How deep this thread is in the emulation, and a guard for its functions.
+extern __thread int inside;
+struct Inside {
+  Inside() { inside++; }
+  ~Inside() { inside--; }
+};
+
 // Adds a launch to a stream.
 cudaError_t launch(cudaStream_t stream, dim3 grid, int threads, std::function<void()> kernel);
 
@@ -97,5 +104,12 @@ T atomicAdd(T* at, T value) {
   *at += value;
   return before;
 }
+
+// The product is kept from being fused with a sum.
+inline double __dmul_rn(double a, double b) {
+  volatile double product = a * b;
+  return product;
+}
+inline double __dadd_rn(double a, double b) { return a + b; }
 
 inline float __expf(float x) { return expf(x); }
