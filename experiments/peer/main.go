@@ -20,6 +20,7 @@ import (
 
 	"tokenrouter/exec/cpu"
 	"tokenrouter/exec/model"
+	"tokenrouter/exec/model/gguf"
 	"tokenrouter/exec/native"
 )
 
@@ -125,7 +126,7 @@ func (o *options) file(c model.Config, f format, peer *theirs) (string, error) {
 	fmt.Fprintln(os.Stderr, "writing", path)
 	part := path + ".part"
 	if f.weights == native.WeightsBF16 {
-		if err := writeGGUF(part, c, seed); err != nil {
+		if err := gguf.Write(part, c, &native.Random{Config: c, Seed: seed}, nil); err != nil {
 			return "", err
 		}
 	} else {

@@ -2,7 +2,6 @@ package gguf
 
 import (
 	"bytes"
-	"encoding/binary"
 	"testing"
 )
 
@@ -18,18 +17,6 @@ type written struct {
 }
 
 func newWritten() *written { return &written{version: 3, alignment: alignmentDefault} }
-
-func put(b *bytes.Buffer, values ...any) {
-	for _, v := range values {
-		if s, ok := v.(string); ok {
-			put(b, uint64(len(s)), []byte(s))
-			continue
-		}
-		if err := binary.Write(b, binary.LittleEndian, v); err != nil {
-			panic(err)
-		}
-	}
-}
 
 // key adds a key; value follows kind as it is to lie in the file.
 func (w *written) key(key string, kind Kind, value ...any) *written {

@@ -1,8 +1,10 @@
-package main
+package gguf_test
 
 import (
+	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"tokenrouter/exec/model"
@@ -12,12 +14,13 @@ import (
 
 // The file is read by the package that reads llama.cpp's own.
 func TestWrittenWeights(t *testing.T) {
+	const seed = 1
 	c, err := model.ParseShape(model.ShapeTiny)
 	if err != nil {
 		t.Fatal(err)
 	}
 	path := filepath.Join(t.TempDir(), "tiny.gguf")
-	if err := writeGGUF(path, c, seed); err != nil {
+	if err := gguf.Write(path, c, &native.Random{Config: c, Seed: seed}, nil); err != nil {
 		t.Fatal(err)
 	}
 	f, err := gguf.Open(path)
@@ -54,6 +57,38 @@ func TestWrittenWeights(t *testing.T) {
 		{"model.norm.weight", "output_norm.weight", gguf.F32},
 	} {
 		checkTensor(t, f, &source, e.name, e.ggml, e.kind)
+	}
+}
+
+// What is written can be read back as a folder: the same configuration, the same texts, the end token.
+func TestWrittenVocabulary(t *testing.T) {
+	c, err := model.ParseShape("tiny,layers=1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := &gguf.Tokens{EOS: c.Vocab - 1}
+	for id := range c.Vocab {
+		v.Texts = append(v.Texts, fmt.Sprintf("token%d", id))
+	}
+	path := filepath.Join(t.TempDir(), "tiny.gguf")
+	if err := gguf.Write(path, c, &native.Random{Config: c, Seed: 1}, v); err != nil {
+		t.Fatal(err)
+	}
+	f, err := gguf.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	got, err := f.Texts("tokenizer.ggml.tokens")
+	if err != nil || !slices.Equal(got, v.Texts) {
+		t.Errorf("texts %q, %v, want %q", got, err, v.Texts)
+	}
+	if n, err := f.Uint("tokenizer.ggml.eos_token_id"); n != uint64(c.Vocab-1) || err != nil {
+		t.Errorf("end token %d, %v, want %d", n, err, c.Vocab-1)
+	}
+	v.Texts = v.Texts[1:]
+	if err := gguf.Write(path, c, nil, v); err == nil || !strings.Contains(err.Error(), "319 texts") {
+		t.Errorf("error %v, want one of 319 texts", err)
 	}
 }
 
