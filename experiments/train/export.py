@@ -63,6 +63,7 @@ def card(name, state, log, rows, digest):
     """The model card."""
     s, place, shape = state["settings"], state["place"], train.shape_of(state["settings"])
     parameters = sum(w.numel() for w in state["weights"].values())
+    earlier = "".join(f" (of the first {end} steps, too: the run was made longer)" for end in s.get("ended", []))
     scores = [f"| {r['task']} | {r['level'] or 'all'} | {r['problems']} | {100 * r['accuracy']:.1f} % | "
               f"{100 * r['accuracy_low']:.1f} to {100 * r['accuracy_high']:.1f} % |" for r in rows]
     return f"""---
@@ -82,8 +83,8 @@ small and large models: `experiments/train` of the TokenRouter project has the s
 - Data: problems that the project's generator makes (training split; the file of data.py with fingerprint
   {state['data']}), as many as steps take; no test problem is among them. Only answers were learnt.
 - Training: {place['step']} of {s['steps']} steps, {place['tokens'] / 1e6:.1f} million tokens with padding, Muon and AdamW,
-  learning rate {s['rate']:g} after a warm-up of {s['warmup']} steps, brought down to nothing over the last quarter, weight
-  decay 0.1, seed {s['seed']}, bf16 passes with float32 master weights, {place['seconds'] / 3600:.1f} hours on a processor.
+  learning rate {s['rate']:g} after a warm-up of {s['warmup']} steps, brought down to nothing over the last quarter{earlier},
+  weight decay 0.1, seed {s['seed']}, bf16 passes with float32 master weights, {place['seconds'] / 3600:.1f} hours on a processor.
 - model.safetensors: SHA-256 `{digest}`.
 
 ## Greedy accuracy on the {rows[0]['problems'] if rows else 0} test problems of a task

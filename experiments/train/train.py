@@ -81,7 +81,8 @@ class Run:
 
     def rate(self):
         s = self.settings
-        left = (s["steps"] - self.step) / (DECAY * s["steps"])
+        end = next((e for e in s.get("ended", []) if self.step < e), s["steps"])
+        left = (end - self.step) / (DECAY * end)
         return s["rate"] * min(1, (self.step + 1) / s["warmup"], left)
 
     def pass_over(self, tokens, wanted, share):
@@ -115,7 +116,8 @@ class Run:
                 "optimisers": [o.state_dict() for o in self.optimisers], "weights": dict(zip(self.names, self.exact))}
 
     def restore(self, state):
-        if {**state["settings"], "steps": 0} != {**self.settings, "steps": 0}:  # a run may be made longer
+        longer = {"steps": 0, "ended": []}  # a run may be made longer
+        if {**state["settings"], **longer} != {**self.settings, **longer}:
             raise SystemExit(f"the checkpoint is of {state['settings']}, models.toml says {self.settings}")
         if state["data"] != self.fingerprint:
             raise SystemExit(f"the checkpoint is of problems {state['data']}, these are {self.fingerprint}")
