@@ -84,7 +84,6 @@ func TestNoSuchCommand(t *testing.T) {
 		{"no command", nil, []string{"no command given", "predict", "run"}},
 		{"misspelt", []string{"predcit"}, []string{`no command "predcit", did you mean predict?`}},
 		{"unknown", []string{"xyzzy"}, []string{`no command "xyzzy", want one of`, "predict"}},
-		{"later work", []string{"load"}, []string{`no command "load"`}},
 		{"help of nothing", []string{"help", "xyzzy"}, []string{`no command "xyzzy"`}},
 		{"unknown flag", []string{"version", "--jsno"}, []string{"no flag --jsno, did you mean --json?"}},
 		{"unknown short flag", []string{"version", "-z"}, []string{"no flag -z"}},

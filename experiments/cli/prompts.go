@@ -17,6 +17,7 @@ import (
 // prompt is what a user gives: text, or the turns of a conversation.
 type prompt struct {
 	where    string // for errors: "--prompt", or file and line
+	id       string // in a file of JSON lines; may be empty
 	text     string
 	messages []chat.Message // nil: text
 }
@@ -62,7 +63,7 @@ func (f *promptFlags) read(stdin io.Reader) ([]prompt, error) {
 const promptBytesMax = 1 << 24
 
 // readPrompts reads a prompt a line. Lines of a file whose name ends in .jsonl are JSON objects with prompt
-// or messages. Empty lines are passed over.
+// or messages, and perhaps an id; problems of task make are such lines. Empty lines are passed over.
 func readPrompts(name string, in io.Reader) ([]prompt, error) {
 	var prompts []prompt
 	lines := bufio.NewScanner(in)
@@ -91,8 +92,11 @@ func readPrompts(name string, in io.Reader) ([]prompt, error) {
 // parse reads a line of JSON.
 func (p *prompt) parse(line []byte) error {
 	var given struct {
+		ID       string         `json:"id"`
 		Prompt   *string        `json:"prompt"`
 		Messages []chat.Message `json:"messages"`
+
+		Task, Level, Answer, Final json.RawMessage // of a problem
 	}
 	decoder := json.NewDecoder(bytes.NewReader(line))
 	decoder.DisallowUnknownFields()
@@ -107,7 +111,7 @@ func (p *prompt) parse(line []byte) error {
 	case len(given.Messages) == 0:
 		return errors.New("messages is empty")
 	}
-	p.messages = given.Messages
+	p.messages, p.id = given.Messages, given.ID
 	return nil
 }
 

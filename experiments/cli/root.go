@@ -99,7 +99,7 @@ real models.`,
 func commands() []*cobra.Command {
 	return []*cobra.Command{
 		newRun(), newPredict(), newPlot(), newCompare(), newTrace(), newModel(), newRouter(),
-		newGenerate(), newServe(), newCalibrate(), newTask(), newVersion(), newCompletion(),
+		newGenerate(), newServe(), newLoad(), newCalibrate(), newTask(), newVersion(), newCompletion(),
 	}
 }
 

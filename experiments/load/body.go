@@ -67,6 +67,6 @@ func (c *Config) prompt(r workload.Request) Prompt {
 }
 
 // words are about a token each in most vocabularies.
-var words = strings.Fields(`the of and to in is that for it as was with be by on not he his but at are this have
-	from or had an they which one you were all her she there would their we him been has when who will no more
-	if out so up said what its about than into them can only other time new some could these two may first then`)
+var words = strings.Fields(`the of and to in is that for it as was with be by on not he his but at are this
+	have from or had an they which one you were all her she there would their we him been has when who will no
+	more if out so up said what its about than into them can only other time new some could these two may first`)

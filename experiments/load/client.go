@@ -41,6 +41,41 @@ const (
 	messageShown    = 300 // bytes
 )
 
+// FirstModel is the first model that the server of a base URL lists (GET /models).
+func FirstModel(ctx context.Context, base, key string) (string, error) {
+	const longest = 30 * time.Second
+	ctx, stop := context.WithTimeout(ctx, longest)
+	defer stop()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, base+"/models", nil)
+	if err != nil {
+		return "", err
+	}
+	authorise(request, key)
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return "", err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(response.Body, answerBytesMax))
+	if err != nil {
+		return "", err
+	}
+	if response.StatusCode != http.StatusOK {
+		return "", fmt.Errorf("%s: status %d: %s", request.URL, response.StatusCode, message(text))
+	}
+	var list struct{ Data []struct{ ID string } }
+	if err := json.Unmarshal(text, &list); err != nil || len(list.Data) == 0 || list.Data[0].ID == "" {
+		return "", fmt.Errorf("%s: want a list of models, not %s", request.URL, shortened(string(text)))
+	}
+	return list.Data[0].ID, nil
+}
+
+func authorise(request *http.Request, key string) {
+	if key != "" {
+		request.Header.Set("Authorization", "Bearer "+key)
+	}
+}
+
 // exchange sends a request and takes its answer. A nil error is a whole answer.
 func (r *run) exchange(ctx context.Context, body []byte, e *Ended) *Error {
 	path := "/completions"
@@ -54,9 +89,7 @@ func (r *run) exchange(ctx context.Context, body []byte, e *Ended) *Error {
 		return &Error{Kind: "connect", Message: err.Error()}
 	}
 	request.Header.Set("Content-Type", "application/json")
-	if r.c.Key != "" {
-		request.Header.Set("Authorization", "Bearer "+r.c.Key)
-	}
+	authorise(request, r.c.Key)
 	response, err := r.c.Client.Do(request)
 	if err != nil {
 		return broken(ctx, "connect", err)

@@ -76,8 +76,8 @@ func Base(text string) (string, error) {
 // check refuses what can not be.
 func (c *Config) check() error {
 	if c.Source == nil || c.Model == "" || c.InFlight < 1 || c.Timeout <= 0 {
-		return fmt.Errorf("load: Model %q, InFlight = %d, Timeout = %v, want a Source, a name, at least 1 and above 0",
-			c.Model, c.InFlight, c.Timeout)
+		return fmt.Errorf("load: Model %q, InFlight = %d, Timeout = %v, want a Source, a name, at least 1 and"+
+			" above 0", c.Model, c.InFlight, c.Timeout)
 	}
 	if c.Prompts == nil && !(0 <= c.TokenIDs[0] && c.TokenIDs[0] <= c.TokenIDs[1]) {
 		return fmt.Errorf("load: TokenIDs = %v, want the least and the greatest, from 0", c.TokenIDs)

@@ -18,63 +18,68 @@ func refuse(w http.ResponseWriter, status int, message string) {
 // hangUp cuts the connection.
 func hangUp(http.ResponseWriter) { panic(http.ErrAbortHandler) }
 
+// begun begins a stream with these frames.
+func begun(w http.ResponseWriter, list ...string) {
+	stream(w)
+	frames(w, list...)
+}
+
+// failing are ways to fail.
+var failing = []struct {
+	name, kind, message string
+	rejected            float64
+	answer              func(w http.ResponseWriter)
+}{
+	{"refused", "http_429", "too many", 1, func(w http.ResponseWriter) { refuse(w, 429, "too many") }},
+	{"unavailable", "http_503", "it ends", 1, func(w http.ResponseWriter) { refuse(w, 503, "it ends") }},
+	{"wrong key", "http_401", "want the key", 0, func(w http.ResponseWriter) { refuse(w, 401, "want the key") }},
+	{"failed", "http_500", "<h1>oops</h1>", 0, func(w http.ResponseWriter) {
+		w.WriteHeader(500)
+		_, _ = io.WriteString(w, "<h1>oops</h1>\n")
+	}},
+	{"no answer", "connect", "EOF", 0, hangUp},
+	{"error frame", "stream_error", "a fuse blew", 0, func(w http.ResponseWriter) {
+		begun(w, text("a"), `{"error":{"message":"a fuse blew","type":"server_error"}}`)
+	}},
+	{"error frame, then an end", "stream_error", "a fuse blew", 0, func(w http.ResponseWriter) {
+		begun(w, text("a"), `{"error":{"message":"a fuse blew"}}`, finish, done)
+	}},
+	{"error as text", "stream_error", `{"error":"oops"}`, 0, func(w http.ResponseWriter) {
+		begun(w, `{"error":"oops"}`)
+	}},
+	{"error of another form", "stream_error", "no room", 0, func(w http.ResponseWriter) {
+		begun(w, `{"object":"error","message":"no room","code":400}`)
+	}},
+	{"finished by an error", "stream_error", "finish_reason abort", 0, func(w http.ResponseWriter) {
+		begun(w, text("a"), `{"choices":[{"text":"","finish_reason":"abort"}]}`, done)
+	}},
+	{"cut", "cut", "EOF", 0, func(w http.ResponseWriter) { begun(w, text("a"), text("b")); hangUp(w) }},
+	{"cut in order", "cut", "EOF", 0, func(w http.ResponseWriter) { begun(w, text("a"), text("b")) }},
+	{"cut in a frame", "cut", "unexpected EOF", 0, func(w http.ResponseWriter) {
+		begun(w, text("a"), finish)
+		_, _ = io.WriteString(w, "data: {\"choi")
+	}},
+	{"empty", "cut", "EOF", 0, func(w http.ResponseWriter) { begun(w) }},
+	{"done too early", "bad_answer", "[DONE] before any finish_reason", 0, func(w http.ResponseWriter) {
+		begun(w, text("a"), done)
+	}},
+	{"no JSON", "bad_answer", "invalid character", 0, func(w http.ResponseWriter) { begun(w, "hello") }},
+	{"no stream", "bad_answer", `"text/html", want text/event-stream`, 0, func(w http.ResponseWriter) {
+		w.Header().Set("Content-Type", "text/html")
+		_, _ = io.WriteString(w, "<p>hello")
+	}},
+	{"too long", "timeout", "took longer", 0, func(w http.ResponseWriter) {
+		begun(w, text("a"))
+		time.Sleep(ms(2000))
+		frames(w, finish, done)
+	}},
+	{"too long to begin", "timeout", "took longer", 0, func(http.ResponseWriter) { time.Sleep(ms(2000)) }},
+}
+
 // TestErrors: every way to fail is counted by its kind, and no time of it is used: only the two good answers
 // around it are, of 15 ms each.
 func TestErrors(t *testing.T) {
-	begun := func(w http.ResponseWriter, list ...string) {
-		stream(w)
-		frames(w, list...)
-	}
-	for _, c := range []struct {
-		name, kind, message string
-		rejected            float64
-		answer              func(w http.ResponseWriter)
-	}{
-		{"refused", "http_429", "too many", 1, func(w http.ResponseWriter) { refuse(w, 429, "too many") }},
-		{"unavailable", "http_503", "the server ends", 1, func(w http.ResponseWriter) { refuse(w, 503, "the server ends") }},
-		{"wrong key", "http_401", "want the key", 0, func(w http.ResponseWriter) { refuse(w, 401, "want the key") }},
-		{"failed", "http_500", "<h1>oops</h1>", 0, func(w http.ResponseWriter) {
-			w.WriteHeader(500)
-			_, _ = io.WriteString(w, "<h1>oops</h1>\n")
-		}},
-		{"no answer", "connect", "EOF", 0, hangUp},
-		{"error frame", "stream_error", "a fuse blew", 0, func(w http.ResponseWriter) {
-			begun(w, text("a"), `{"error":{"message":"a fuse blew","type":"server_error"}}`)
-		}},
-		{"error frame, then an end", "stream_error", "a fuse blew", 0, func(w http.ResponseWriter) {
-			begun(w, text("a"), `{"error":{"message":"a fuse blew"}}`, finish, done)
-		}},
-		{"error as text", "stream_error", `{"error":"oops"}`, 0, func(w http.ResponseWriter) {
-			begun(w, `{"error":"oops"}`)
-		}},
-		{"error of another form", "stream_error", "no room", 0, func(w http.ResponseWriter) {
-			begun(w, `{"object":"error","message":"no room","code":400}`)
-		}},
-		{"finished by an error", "stream_error", "finish_reason abort", 0, func(w http.ResponseWriter) {
-			begun(w, text("a"), `{"choices":[{"text":"","finish_reason":"abort"}]}`, done)
-		}},
-		{"cut", "cut", "EOF", 0, func(w http.ResponseWriter) { begun(w, text("a"), text("b")); hangUp(w) }},
-		{"cut in order", "cut", "EOF", 0, func(w http.ResponseWriter) { begun(w, text("a"), text("b")) }},
-		{"cut in a frame", "cut", "unexpected EOF", 0, func(w http.ResponseWriter) {
-			begun(w, text("a"), finish)
-			_, _ = io.WriteString(w, "data: {\"choi")
-		}},
-		{"empty", "cut", "EOF", 0, func(w http.ResponseWriter) { begun(w) }},
-		{"done too early", "bad_answer", "[DONE] before any finish_reason", 0, func(w http.ResponseWriter) {
-			begun(w, text("a"), done)
-		}},
-		{"no JSON", "bad_answer", "invalid character", 0, func(w http.ResponseWriter) { begun(w, "hello") }},
-		{"no stream", "bad_answer", `Content-Type "text/html", want text/event-stream`, 0, func(w http.ResponseWriter) {
-			w.Header().Set("Content-Type", "text/html")
-			_, _ = io.WriteString(w, "<p>hello")
-		}},
-		{"too long", "timeout", "took longer", 0, func(w http.ResponseWriter) {
-			begun(w, text("a"))
-			time.Sleep(ms(2000))
-			frames(w, finish, done)
-		}},
-		{"too long to begin", "timeout", "took longer", 0, func(http.ResponseWriter) { time.Sleep(ms(2000)) }},
-	} {
+	for _, c := range failing {
 		t.Run(c.name, func(t *testing.T) {
 			answer := func(_ *rig, i int, w http.ResponseWriter) {
 				if i != 1 {
@@ -93,8 +98,8 @@ func TestErrors(t *testing.T) {
 				}
 				r.want(got, map[string]float64{
 					"requests_finished": 2, "requests_failed": 1 - c.rejected, "requests_rejected": c.rejected,
-					"latency_n": 2, "latency_mean_ms": 15, "ttft_n": 2, "ttft_mean_ms": 10, "tpot_n": 2, "tpot_mean_ms": 5,
-					"prompt_tokens": 6, "requests_open": 0,
+					"latency_n": 2, "latency_mean_ms": 15, "ttft_n": 2, "ttft_mean_ms": 10,
+					"tpot_n": 2, "tpot_mean_ms": 5, "prompt_tokens": 6, "requests_open": 0,
 				})
 				if len(ended) != 3 || ended[0].Err != nil || ended[1].Err == nil || ended[2].Err != nil {
 					t.Errorf("%d requests, want 3 of which the second failed", len(ended))
@@ -141,7 +146,8 @@ func TestRetryAfter(t *testing.T) {
 		ms          float64 // when the second request is sent
 	}{
 		{"seconds", "2", false, 2000}, {"a date", "Sat, 01 Jan 2000 00:00:03 GMT", false, 3000},
-		{"long ago", "Fri, 31 Dec 1999 00:00:03 GMT", false, 0}, {"words", "soon", false, 0}, {"none", "", false, 0},
+		{"long ago", "Fri, 31 Dec 1999 00:00:03 GMT", false, 0}, {"words", "soon", false, 0},
+		{"none", "", false, 0},
 		{"hours", "7200", false, 60000}, {"negative", "-5", false, 0}, {"open", "2", true, 5},
 	} {
 		answer := func(_ *rig, i int, w http.ResponseWriter) { // synctest begins at 2000-01-01 00:00:00 UTC

@@ -38,8 +38,10 @@ func TestChunks(t *testing.T) {
 			"ttft_mean_ms": 50, "ttft_n": 1, "latency_mean_ms": 96, "latency_n": 1,
 			"chunk_gap_mean_ms": 23, "chunk_gap_p50_ms": 12, "chunk_gap_n": 2,
 			"tpot_mean_ms": 15.333333, // (96 - 50) / 3, in whole ns
-			"tokens":       4, "tokens_total": 24, "prompt_tokens": 7, "requests_warmup": 5, "requests_finished": 1,
-			"window_s": 0.096, "throughput_tok_s": 4 / 0.096, "user_speed_tok_s": 4 / 0.096, "served_s": 0.096,
+			"tokens":       4, "tokens_total": 24, "prompt_tokens": 7,
+			"requests_warmup": 5, "requests_finished": 1,
+			"window_s": 0.096, "throughput_tok_s": 4 / 0.096, "user_speed_tok_s": 4 / 0.096,
+			"served_s":    0.096,
 			"send_wait_n": 0, "send_wait_mean_ms": none, "requests_uncounted": 0, "drafts_dropped": none,
 		})
 		if want := slices.Repeat([]string{"aé!d"}, 6); !slices.Equal(texts, want) || got.Cut || got.Sent != 6 {
@@ -64,15 +66,17 @@ func TestStall(t *testing.T) {
 		arrivals[i] = int64(100 * i)
 	}
 	on(t, answer, func(r *rig) {
-		got := r.load(Config{Source: &planned{arrivals: arrivals}, Stream: true, Usage: true, Open: true, InFlight: 4})
+		got := r.load(Config{Source: &planned{arrivals: arrivals}, Stream: true, Usage: true, Open: true,
+			InFlight: 4})
 		// By hand: arrivals at 200 to 500 end at 1210, at 600 to 900 at 1220, at 1000 to 1200 at 1230, the
 		// other nine after 10 ms.
 		r.want(got, map[string]float64{
 			"latency_mean_ms": (1010 + 910 + 810 + 710 + 620 + 520 + 420 + 320 + 230 + 130 + 30 + 9*10) / 20.,
 			"latency_p50_ms":  30, "latency_p90_ms": 810, "latency_p99_ms": 1010, "latency_n": 20,
 			"ttft_p90_ms":       810,
-			"send_wait_mean_ms": (610 + 510 + 410 + 310 + 220 + 120 + 20) / 20., "send_wait_p99_ms": 610, "send_wait_n": 20,
-			"window_s": 1.910, "tokens": 20, "requests_unsent": 0,
+			"send_wait_mean_ms": (610 + 510 + 410 + 310 + 220 + 120 + 20) / 20., "send_wait_p99_ms": 610,
+			"send_wait_n": 20,
+			"window_s":    1.910, "tokens": 20, "requests_unsent": 0,
 		})
 	})
 }
@@ -91,7 +95,8 @@ func TestSteady(t *testing.T) {
 	on(t, answer, func(r *rig) {
 		// Request 1 from 0 to 40, 2 from 40 to 80, 0 from 0 to 84, 3 is sent at 80. In the window from 40 to 80
 		// are the last two tokens of request 0, which is of the warm-up, and all of request 2.
-		got := r.load(Config{Source: each(4), Stream: true, Usage: true, InFlight: 2, WarmupRequests: 1, Steady: true})
+		got := r.load(Config{Source: each(4), Stream: true, Usage: true, InFlight: 2, WarmupRequests: 1,
+			Steady: true})
 		r.want(got, map[string]float64{
 			"window_s": 0.040, "tokens": 6, "throughput_tok_s": 150, "requests_warmup": 2, "requests_finished": 2,
 			"latency_n": 2, "latency_mean_ms": 40, "tokens_total": 16,
@@ -171,7 +176,8 @@ func TestCounts(t *testing.T) {
 func TestSplitBytes(t *testing.T) {
 	answer := func(_ *rig, _ int, w http.ResponseWriter) {
 		stream(w)
-		whole := "data: " + text("é 中 \U0001f600") + "\r\n\r\n: wait\r\n\r\ndata: " + finish + "\n\ndata: [DONE]\n\n"
+		whole := "data: " + text("é 中 \U0001f600") + "\r\n\r\n: wait\r\n\r\ndata: " + finish +
+			"\n\ndata: [DONE]\n\n"
 		for i := range len(whole) {
 			_, _ = w.Write([]byte{whole[i]})
 			_ = http.NewResponseController(w).Flush()
@@ -259,9 +265,10 @@ func TestBodies(t *testing.T) {
 	}{
 		{"completion", Config{Source: each(1), Prompts: []Prompt{{Text: "a<b"}}, Key: "k"},
 			map[string]any{"path": "/v1/completions", "key": "Bearer k", "model": "m", "prompt": "a<b"}},
-		{"chat", Config{Source: each(1), Chat: true, Stream: true, Fields: map[string]any{"temperature": 0, "top_k": 4}},
-			map[string]any{"path": "/v1/chat/completions", "key": "", "model": "m", "stream": true, "temperature": 0.,
-				"top_k": 4., "messages": []any{map[string]any{"role": "user", "content": "x"}}}},
+		{"chat", Config{Source: each(1), Chat: true, Stream: true,
+			Fields: map[string]any{"temperature": 0, "top_k": 4}},
+			map[string]any{"path": "/v1/chat/completions", "key": "", "model": "m", "stream": true,
+				"temperature": 0., "top_k": 4., "messages": []any{map[string]any{"role": "user", "content": "x"}}}},
 		{"usage and limit", Config{Source: &planned{arrivals: []int64{0}, of: workload.Request{MaxTokens: 9}},
 			Stream: true, Usage: true}, map[string]any{"path": "/v1/completions", "key": "", "model": "m",
 			"prompt": "x", "stream": true, "stream_options": map[string]any{"include_usage": true}, "max_tokens": 9.}},
@@ -301,8 +308,9 @@ func TestRandomPrompts(t *testing.T) {
 
 func TestBase(t *testing.T) {
 	for given, want := range map[string]string{
-		"http://127.0.0.1:8080": "http://127.0.0.1:8080/v1", "http://h/": "http://h/v1", "http://h/v1/": "http://h/v1",
-		"https://h/openai/v1": "https://h/openai/v1", "127.0.0.1:8080": "", "h/v1": "", "ftp://h": "", "http://": "",
+		"http://127.0.0.1:8080": "http://127.0.0.1:8080/v1", "http://h/": "http://h/v1",
+		"http://h/v1/": "http://h/v1", "https://h/openai/v1": "https://h/openai/v1", "127.0.0.1:8080": "",
+		"h/v1": "", "ftp://h": "", "http://": "",
 		"http://h/v1?x=1": "",
 	} {
 		if got, err := Base(given); got != want || (err == nil) != (want != "") {

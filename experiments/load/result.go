@@ -15,8 +15,9 @@ import (
 
 // Result is what a run has measured.
 type Result struct {
-	Sent int  // requests
-	Cut  bool // the run was ended from outside before all was done
+	Sent     int  // requests
+	Finished int  // of these, those of the warm-up too
+	Cut      bool // the run was ended from outside before all was done
 	// Values are the metrics by name (Metrics). One that is absent was not there to be measured.
 	Values map[string]float64
 	Models []string // that the server names as makers of tokens, by name
@@ -70,6 +71,11 @@ func (r *run) result(over time.Duration) *Result {
 		v[result.Slug(name)+"_share"] = float64(counted.byModel[name]) / float64(max(counted.said, 1))
 	}
 	out := &Result{Sent: len(r.requests), Values: v, Models: models, Failed: r.failures()}
+	for _, e := range r.requests {
+		if e.End >= 0 && e.Err == nil {
+			out.Finished++
+		}
+	}
 	out.Warnings = r.warnings(&s, v)
 	return out
 }
@@ -203,7 +209,8 @@ func (r *run) warnings(s *meter.Summary, v map[string]float64) []string {
 		if r.c.Steady {
 			why = "; a steady window needs more requests than may be in flight"
 		}
-		out = append(out, "nothing was measured: too few requests left before the window closed, or no token came"+why)
+		out = append(out, "nothing was measured: too few requests left before the window closed, or no token"+
+			" came"+why)
 	}
 	if n := v["requests_uncounted"]; n > 0 {
 		out = append(out, fmt.Sprintf("of %.0f requests the server did not count the tokens: each chunk counts as"+
