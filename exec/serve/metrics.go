@@ -123,8 +123,8 @@ func (m *metrics) left(l *core.Leave) {
 
 func seconds(t core.Time) float64 { return float64(t) / 1e9 }
 
-// turn takes a turn of the loop.
-func (m *metrics) turn(now core.Time, in []core.Event, out *core.Actions, s *core.Scheduler) {
+// turn takes a turn of the loop, and returns the scheduler as it is then: for this goroutine, until the next.
+func (m *metrics) turn(now core.Time, in []core.Event, out *core.Actions, s *core.Scheduler) *snapshot {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for i := range in {
@@ -162,6 +162,7 @@ func (m *metrics) turn(now core.Time, in []core.Event, out *core.Actions, s *cor
 	}
 	counts := s.Counters()
 	n.recomputed, n.handoffs, n.preempted = counts.Recomputed, counts.Handoffs, counts.Preempted
+	return n
 }
 
 func (m *metrics) token(now core.Time, t *core.Token) {

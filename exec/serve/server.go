@@ -25,6 +25,7 @@ type Server struct {
 	ids         atomic.Uint64 // of choices in the loop
 	places      places
 	metrics     *metrics
+	live        live
 	fingerprint string
 	started     time.Time
 }
@@ -45,6 +46,7 @@ func New(c Config) (*Server, error) {
 	const shortBytes = 5
 	s.fingerprint = "fp_" + hex.EncodeToString(sum[:shortBytes])
 	s.metrics = newMetrics(s)
+	s.live.running = make([]passDocument, len(c.Models))
 	return s, nil
 }
 
@@ -62,7 +64,8 @@ func (s *Server) Observe(_ int, now core.Time, in []core.Event, out *core.Action
 	if s.c.Planner != nil {
 		s.c.Planner.Observe(now, in, out, scheduler.Live())
 	}
-	s.metrics.turn(now, in, out, scheduler)
+	n := s.metrics.turn(now, in, out, scheduler)
+	s.live.turn(now, in, out, n, s.plan(n.live).Thresholds)
 }
 
 // Failed hears of errors of devices (exec.Config.Failed). One that is fatal ends admission for good.
@@ -98,6 +101,9 @@ func (s *Server) Handler(loop *exec.Loop) http.Handler {
 	mux.HandleFunc("GET /health", s.health)
 	mux.Handle("GET /metrics", s.metrics.handler())
 	mux.HandleFunc("GET /openapi.json", s.openAPI)
+	mux.Handle("GET /live", s.guarded(s.liveNews))
+	mux.HandleFunc("GET /{$}", s.page)
+	mux.HandleFunc("GET /page/", s.page)
 	mux.HandleFunc("/", s.nowhere)
 	return s.around(mux)
 }
@@ -105,7 +111,7 @@ func (s *Server) Handler(loop *exec.Loop) http.Handler {
 // paths are those of the server, with the method of each.
 var paths = map[string]string{
 	"/v1/chat/completions": "POST", "/v1/completions": "POST", "/tokenize": "POST", "/v1/models": "GET",
-	"/health": "GET", "/metrics": "GET", "/openapi.json": "GET",
+	"/health": "GET", "/metrics": "GET", "/openapi.json": "GET", "/live": "GET", "/": "GET",
 }
 
 // nowhere answers what no other handler does.
