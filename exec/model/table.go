@@ -92,18 +92,11 @@ type Folder struct {
 // and F32, and for a tensor within the layers that the architecture does not know: such a model computes
 // something else.
 func Open(dir string) (*Folder, error) {
-	config, err := readJSON(filepath.Join(dir, configFile))
+	config, err := ReadConfig(dir)
 	if err != nil {
 		return nil, err
 	}
-	generation, err := readJSON(filepath.Join(dir, generationFile))
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, err
-	}
-	f := &Folder{Dir: dir, byName: map[string]int{}}
-	if f.Config, err = ParseConfig(config, generation); err != nil {
-		return nil, fmt.Errorf("%s: %w", dir, err)
-	}
+	f := &Folder{Dir: dir, Config: config, byName: map[string]int{}}
 	if f.weights, err = openWeights(dir); err != nil {
 		return nil, err
 	}
@@ -111,6 +104,23 @@ func Open(dir string) (*Folder, error) {
 		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil
+}
+
+// ReadConfig reads the configuration of the folder dir, whose weights need not be there.
+func ReadConfig(dir string) (Config, error) {
+	config, err := readJSON(filepath.Join(dir, configFile))
+	if err != nil {
+		return Config{}, err
+	}
+	generation, err := readJSON(filepath.Join(dir, generationFile))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return Config{}, err
+	}
+	c, err := ParseConfig(config, generation)
+	if err != nil {
+		return Config{}, fmt.Errorf("%s: %w", dir, err)
+	}
+	return c, nil
 }
 
 func (f *Folder) fillTable() error {

@@ -9,7 +9,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
 
@@ -89,6 +88,11 @@ const connectionsMax = 4096
 // Info is what the engine said when it was opened.
 func (c *Client) Info() Info { return c.info }
 
+// String names the model, the URL and the engine.
+func (c *Client) String() string {
+	return fmt.Sprintf("model %q at %s (%s)", c.c.Name, c.c.URL, c.c.Engine)
+}
+
 // Close lets go of the connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
@@ -164,25 +168,25 @@ func (c *Client) askAgain(ctx context.Context, a *Ask, known Answer) (Answer, er
 	const forcing = 1e6
 	forced := *a
 	forced.Sampling, forced.Biases = nil, []exec.TokenBias{{Token: c.whole, Bias: forcing}}
-	if a.Sampling != nil && a.Sampling.Temperature > 0 {
-		forced.Top = c.c.Vocab // the token need not be among the most likely ones
+	for _, forced.Top = range []int{a.Top, c.c.Vocab} { // the token need not be among the most likely ones
+		path, body := c.dialect.body(c, &forced)
+		data, err := c.post(ctx, path, body)
+		if err != nil {
+			return known, err
+		}
+		other, err := c.dialect.answer(c, &forced, data)
+		if err != nil {
+			return known, err
+		}
+		known.EngineNs += other.EngineNs
+		for _, t := range other.Top {
+			if t.Token == known.Token {
+				known.LogProb, known.Top = t.LogProb, other.Top[:min(len(other.Top), a.Top)]
+				return known, nil
+			}
+		}
 	}
-	path, body := c.dialect.body(c, &forced)
-	data, err := c.post(ctx, path, body)
-	if err != nil {
-		return known, err
-	}
-	other, err := c.dialect.answer(c, &forced, data)
-	if err != nil {
-		return known, err
-	}
-	at := slices.IndexFunc(other.Top, func(t exec.Candidate) bool { return t.Token == known.Token })
-	if at < 0 {
-		return known, fmt.Errorf("no log-probability of token %d", known.Token)
-	}
-	known.LogProb, known.Top = other.Top[at].LogProb, other.Top[:min(len(other.Top), a.Top)]
-	known.EngineNs += other.EngineNs
-	return known, nil
+	return known, fmt.Errorf("no log-probability of token %d", known.Token)
 }
 
 // same refuses an answer of another model than the one that was opened.
@@ -195,7 +199,7 @@ func (c *Client) same(model string) error {
 
 // failed says of whom an error is.
 func (c *Client) failed(err error) error {
-	return fmt.Errorf("model %q at %s (%s): %w", c.c.Name, c.c.URL, c.c.Engine, err)
+	return fmt.Errorf("%v: %w", c, err)
 }
 
 func (c *Client) get(ctx context.Context, path string, into any) error {

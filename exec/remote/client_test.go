@@ -16,6 +16,7 @@ import (
 
 	"tokenrouter/exec"
 	"tokenrouter/exec/remote"
+	"tokenrouter/exec/remote/remotetest"
 )
 
 var engines = []remote.Engine{remote.LlamaCPP, remote.VLLM, remote.SGLang}
@@ -66,15 +67,16 @@ func TestRequests(t *testing.T) {
 				`"logprob_start_len":-1,"stream":false}`},
 	} {
 		t.Run(c.engine.String()+" "+c.name, func(t *testing.T) {
-			f := &fake{engine: c.engine, logits: three, name: "m", slots: 4}
-			answer, err := f.open(t, nil).Next(t.Context(), &c.ask)
+			f := &remotetest.Engine{Kind: c.engine, Logits: three, Name: "m", Slots: 4}
+			answer, err := open(t, f, nil).Next(t.Context(), &c.ask)
 			if err != nil || answer.Token != 1 || len(answer.Top) != c.ask.Top {
 				t.Errorf("answer %v, %v, want token 1 and %d most likely ones", answer, err, c.ask.Top)
 			}
-			if len(f.asked) != 1 {
-				t.Fatalf("%d calls, want 1", len(f.asked))
+			asked, _ := f.Asked()
+			if len(asked) != 1 {
+				t.Fatalf("%d calls, want 1", len(asked))
 			}
-			if diff := cmp.Diff(c.want, f.asked[0]); diff != "" {
+			if diff := cmp.Diff(c.want, asked[0]); diff != "" {
 				t.Errorf("request (-want +got):\n%s", diff)
 			}
 		})
@@ -107,12 +109,12 @@ func TestAnswers(t *testing.T) {
 			"output_top_logprobs":[[[-0.6931472,1,null],[-1.3862944,0,null]]]}}`,
 	} {
 		t.Run(engine.String(), func(t *testing.T) {
-			f := &fake{engine: engine, logits: three, name: "m"}
-			f.fault = func(w http.ResponseWriter, _ *http.Request, _ []int32) bool {
+			f := &remotetest.Engine{Kind: engine, Logits: three, Name: "m"}
+			f.Fault = func(w http.ResponseWriter, _ *http.Request, _ []int32) bool {
 				_, _ = w.Write([]byte(body))
 				return true
 			}
-			got, err := f.open(t, nil).Next(t.Context(), &remote.Ask{IDs: []int32{1, 2}, Top: 2})
+			got, err := open(t, f, nil).Next(t.Context(), &remote.Ask{IDs: []int32{1, 2}, Top: 2})
 			want := want
 			if engine != remote.SGLang {
 				want.EngineNs = 1.75e6
@@ -172,8 +174,8 @@ func TestErrors(t *testing.T) {
 			"the answer has no logprobs of its token"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			f := &fake{engine: c.engine, logits: three, name: "m", fault: c.fault}
-			_, err := f.open(t, nil).Next(t.Context(), &remote.Ask{IDs: []int32{1}, Top: 1})
+			f := &remotetest.Engine{Kind: c.engine, Logits: three, Name: "m", Fault: c.fault}
+			_, err := open(t, f, nil).Next(t.Context(), &remote.Ask{IDs: []int32{1}, Top: 1})
 			if err == nil {
 				t.Fatal("no error")
 			}
@@ -188,12 +190,12 @@ func TestErrors(t *testing.T) {
 // A call ends at its time limit to the nanosecond, and leaves no goroutine behind.
 func TestTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &fake{engine: remote.VLLM, logits: three, name: "m"}
-		f.fault = func(_ http.ResponseWriter, r *http.Request, _ []int32) bool {
+		f := &remotetest.Engine{Kind: remote.VLLM, Logits: three, Name: "m"}
+		f.Fault = func(_ http.ResponseWriter, r *http.Request, _ []int32) bool {
 			<-r.Context().Done() // the server hears that the client has gone
 			return true
 		}
-		client := f.open(t, func(c *remote.Config) { c.Timeout = 3 * time.Second })
+		client := open(t, f, func(c *remote.Config) { c.Timeout = 3 * time.Second })
 		start := time.Now()
 		_, err := client.Next(context.Background(), &remote.Ask{IDs: []int32{1}, Top: 1})
 		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "no answer within 3s") {
@@ -207,7 +209,7 @@ func TestTimeout(t *testing.T) {
 
 // Calls one after another have one connection, and one that the engine has closed in between costs no call.
 func TestConnections(t *testing.T) {
-	f := &fake{engine: remote.LlamaCPP, logits: three, name: "m"}
+	f := &remotetest.Engine{Kind: remote.LlamaCPP, Logits: three, Name: "m"}
 	var connections atomic.Int64
 	server := httptest.NewUnstartedServer(f)
 	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
@@ -287,9 +289,9 @@ func TestOpen(t *testing.T) {
 
 // llama.cpp's server says more: its slots, the context of each, and the vocabulary.
 func TestOpenLlamaCPP(t *testing.T) {
-	f := &fake{engine: remote.LlamaCPP, logits: three, name: "m", slots: 8}
+	f := &remotetest.Engine{Kind: remote.LlamaCPP, Logits: three, Name: "m", Slots: 8, ContextMax: 512}
 	want := remote.Info{Model: "m", ContextMax: 512, Slots: 8, Vocab: 3}
-	if diff := cmp.Diff(want, f.open(t, nil).Info()); diff != "" {
+	if diff := cmp.Diff(want, open(t, f, nil).Info()); diff != "" {
 		t.Errorf("info (-want +got):\n%s", diff)
 	}
 }
@@ -297,10 +299,10 @@ func TestOpenLlamaCPP(t *testing.T) {
 // llama.cpp keeps back the probabilities of a token that is no whole character. They are asked for once more
 // with another token, and are those of the same place.
 func TestNoWholeCharacter(t *testing.T) {
-	f := &fake{engine: remote.LlamaCPP, logits: three, name: "m", text: func(id int32) string {
+	f := &remotetest.Engine{Kind: remote.LlamaCPP, Logits: three, Name: "m", Text: func(id int32) string {
 		return []string{"a", "\xe2\x82", "b"}[id]
 	}}
-	client := f.open(t, nil)
+	client := open(t, f, nil)
 	if _, err := client.Next(t.Context(), &remote.Ask{IDs: []int32{0}, Top: 1}); err == nil ||
 		!strings.Contains(err.Error(), "token 1 is no whole character") {
 		t.Errorf("error %v, want one that token 1 is no whole character", err)

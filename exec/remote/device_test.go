@@ -18,6 +18,7 @@ import (
 	"tokenrouter/core/route"
 	"tokenrouter/exec"
 	"tokenrouter/exec/remote"
+	"tokenrouter/exec/remote/remotetest"
 )
 
 const (
@@ -54,7 +55,7 @@ func (e exact) Step(p *exec.Pass) error {
 			continue
 		}
 		logits := e(p.Contexts[i].IDs[:row.Start+row.Fresh])
-		p.Results[i] = core.Result{Token: argmax(logits), Entropy: entropyOf(logits)}
+		p.Results[i] = core.Result{Token: argmax(logits), Entropy: remotetest.Entropy(logits)}
 	}
 	return nil
 }
@@ -127,14 +128,16 @@ func run(t *testing.T, devices []exec.Device, requests []exec.Request, change fu
 	return answers, failures
 }
 
-func pair(t *testing.T, f [2]*fake, of remote.Execution) []exec.Device {
+func pair(t *testing.T, f [2]*remotetest.Engine, of remote.Execution) []exec.Device {
 	t.Helper()
 	var devices []exec.Device
 	for _, f := range f {
-		devices = append(devices, remote.NewDevice(f.open(t, nil), of))
+		devices = append(devices, remote.NewDevice(open(t, f, nil), of))
 	}
 	return devices
 }
+
+var bounded = remote.Execution{Entropy: true, Threshold: threshold}
 
 // four requests differ by their third token. Their prompts come in two pieces.
 func four() []exec.Request {
@@ -152,9 +155,9 @@ func TestSameAsExact(t *testing.T) {
 	for _, engine := range engines {
 		t.Run(engine.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				small := &fake{engine: engine, logits: wild(0), name: "s", slots: 4}
-				large := &fake{engine: engine, logits: wild(1), name: "l", slots: 4}
-				devices := pair(t, [2]*fake{small, large}, remote.Execution{Entropy: true, Threshold: threshold})
+				small := &remotetest.Engine{Kind: engine, Logits: wild(0), Name: "s", Slots: 4}
+				large := &remotetest.Engine{Kind: engine, Logits: wild(1), Name: "l", Slots: 4}
+				devices := pair(t, [2]*remotetest.Engine{small, large}, bounded)
 				got, failures := run(t, devices, four(), nil)
 				want, _ := run(t, []exec.Device{exact(wild(0)), exact(wild(1))}, four(), nil)
 				if len(failures) > 0 {
@@ -168,9 +171,10 @@ func TestSameAsExact(t *testing.T) {
 						t.Errorf("request %d: models (-exact +got):\n%s", i, diff)
 					}
 				}
-				if small.topAsked != vocab || large.topAsked != vocab {
-					t.Errorf("%d and %d log-probabilities at most, want %d at a place near the threshold", small.topAsked,
-						large.topAsked, vocab)
+				for _, f := range []*remotetest.Engine{small, large} {
+					if _, top := f.Asked(); top != vocab {
+						t.Errorf("%d log-probabilities at most, want %d at a place near the threshold", top, vocab)
+					}
 				}
 			})
 		})
@@ -182,17 +186,17 @@ func TestRowFails(t *testing.T) {
 	for _, engine := range engines {
 		t.Run(engine.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				small := &fake{engine: engine, logits: wild(0), name: "s", slots: 4}
-				large := &fake{engine: engine, logits: wild(1), name: "l", slots: 4}
-				small.fault = func(w http.ResponseWriter, _ *http.Request, ids []int32) bool {
+				small := &remotetest.Engine{Kind: engine, Logits: wild(0), Name: "s", Slots: 4}
+				large := &remotetest.Engine{Kind: engine, Logits: wild(1), Name: "l", Slots: 4}
+				small.Fault = func(w http.ResponseWriter, _ *http.Request, ids []int32) bool {
 					if ids[2] != 2 || len(ids) < 22 {
 						return false
 					}
 					http.Error(w, "out of memory", http.StatusInternalServerError)
 					return true
 				}
-				large.fault = small.fault
-				devices := pair(t, [2]*fake{small, large}, remote.Execution{Entropy: true, Threshold: threshold})
+				large.Fault = small.Fault
+				devices := pair(t, [2]*remotetest.Engine{small, large}, bounded)
 				got, failures := run(t, devices, four(), nil)
 				want, _ := run(t, []exec.Device{exact(wild(0)), exact(wild(1))}, four(), nil)
 				for i := range got {
@@ -219,8 +223,8 @@ func TestRowFails(t *testing.T) {
 // Requests lie in slots of the engine as long as they are live, each in its own.
 func TestSlots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &fake{engine: remote.LlamaCPP, logits: wild(0), name: "s", slots: 2}
-		device := remote.NewDevice(f.open(t, nil), remote.Execution{})
+		f := &remotetest.Engine{Kind: remote.LlamaCPP, Logits: wild(0), Name: "s", Slots: 2}
+		device := remote.NewDevice(open(t, f, nil), remote.Execution{})
 		_, failures := run(t, []exec.Device{device}, four(), func(c *exec.Config) {
 			c.Core.Models, c.Core.Algorithm, c.Core.LiveMax = c.Core.Models[:1], nil, 2
 		})
@@ -229,7 +233,8 @@ func TestSlots(t *testing.T) {
 		}
 		slotOf := map[int32]int{} // by the third token of the prompt, which is the request
 		used := map[int]int{}
-		for _, body := range f.asked {
+		asked, _ := f.Asked()
+		for _, body := range asked {
 			var b struct {
 				Prompt []int32
 				Slot   int `json:"id_slot"`
@@ -257,8 +262,9 @@ func TestSampling(t *testing.T) {
 		t.Run(engine.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				// Always tokens 3, 2, 1, 0 in this order, 1 apart.
-				f := &fake{engine: engine, logits: func([]int32) []float64 { return []float64{0, 1, 2, 3} }, name: "m"}
-				device := remote.NewDevice(f.open(t, nil), remote.Execution{EOS: []int{1}})
+				rising := func([]int32) []float64 { return []float64{0, 1, 2, 3} }
+				f := &remotetest.Engine{Kind: engine, Logits: rising, Name: "m"}
+				device := remote.NewDevice(open(t, f, nil), remote.Execution{EOS: []int{1}})
 				sampling := &exec.Sampling{PresencePenalty: 1, FrequencyPenalty: 0.25, Top: 2}
 				got, failures := run(t, []exec.Device{device}, []exec.Request{
 					{Prompt: []int32{3, 3, 3}, TokensMax: 9, Sampling: sampling},
@@ -296,8 +302,8 @@ func TestSampling(t *testing.T) {
 // With keyed draws a device gives the verdicts of every other one: the same draws as the simulator's.
 func TestKeyed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &fake{engine: remote.VLLM, logits: wild(0), name: "m"}
-		devices := pair(t, [2]*fake{f, f}, remote.Execution{Seed: 7, Keyed: true})
+		f := &remotetest.Engine{Kind: remote.VLLM, Logits: wild(0), Name: "m"}
+		devices := pair(t, [2]*remotetest.Engine{f, f}, remote.Execution{Seed: 7, Keyed: true})
 		got, failures := run(t, devices, four()[:1], func(c *exec.Config) {
 			c.Core.Algorithm = route.R2R{Threshold: 0.6}
 		})
@@ -316,8 +322,8 @@ func TestKeyed(t *testing.T) {
 // SGLang's log-probabilities are after the temperature: no entropy can be told from them.
 func TestTemperatureOfSGLang(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &fake{engine: remote.SGLang, logits: wild(0), name: "m"}
-		devices := pair(t, [2]*fake{f, f}, remote.Execution{Entropy: true, Threshold: threshold})
+		f := &remotetest.Engine{Kind: remote.SGLang, Logits: wild(0), Name: "m"}
+		devices := pair(t, [2]*remotetest.Engine{f, f}, remote.Execution{Entropy: true, Threshold: threshold})
 		requests := four()[:1]
 		requests[0].Sampling = &exec.Sampling{Temperature: 1}
 		_, failures := run(t, devices, requests, nil)

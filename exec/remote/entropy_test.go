@@ -8,6 +8,7 @@ import (
 
 	"tokenrouter/exec"
 	"tokenrouter/exec/remote"
+	"tokenrouter/exec/remote/remotetest"
 )
 
 func TestBounds(t *testing.T) {
@@ -47,7 +48,7 @@ func TestBoundsHold(t *testing.T) {
 		for i := range logits {
 			logits[i] = spread * rng.NormFloat64()
 		}
-		logProbs, h := logProbsOf(logits), entropyOf(logits)
+		logProbs, h := remotetest.LogProbs(logits), remotetest.Entropy(logits)
 		slices.SortFunc(logProbs, func(a, b float64) int {
 			if a > b {
 				return -1

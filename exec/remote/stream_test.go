@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"tokenrouter/exec/remote"
+	"tokenrouter/exec/remote/remotetest"
 )
 
 func TestStream(t *testing.T) {
@@ -33,8 +34,8 @@ func TestStream(t *testing.T) {
 		{"another engine", remote.SGLang, "", false, "streams are read of llama.cpp and vllm only"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			f := &fake{engine: c.engine, logits: three, name: "m"}
-			f.fault = func(w http.ResponseWriter, _ *http.Request, _ []int32) bool {
+			f := &remotetest.Engine{Kind: c.engine, Logits: three, Name: "m"}
+			f.Fault = func(w http.ResponseWriter, _ *http.Request, _ []int32) bool {
 				_, _ = w.Write([]byte(c.events))
 				if c.cut {
 					w.(http.Flusher).Flush()
@@ -43,7 +44,7 @@ func TestStream(t *testing.T) {
 				return true
 			}
 			var got []int32
-			err := f.open(t, nil).Stream(t.Context(), []int32{1}, 2, func(ids []int32) { got = append(got, ids...) })
+			err := open(t, f, nil).Stream(t.Context(), []int32{1}, 2, func(ids []int32) { got = append(got, ids...) })
 			if c.errHas != "" {
 				if err == nil || !strings.Contains(err.Error(), c.errHas) {
 					t.Errorf("error %v, want one with %q", err, c.errHas)

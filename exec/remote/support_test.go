@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"tokenrouter/exec/remote"
+	"tokenrouter/exec/remote/remotetest"
 )
 
 // Which algorithm runs with which model on which engine: what an engine gives decides for the model that
@@ -32,14 +33,14 @@ func TestRefusal(t *testing.T) {
 
 // R-Stitch needs whole distributions, which vLLM does not give unless it is told to.
 func TestCheckEntropy(t *testing.T) {
-	f := &fake{engine: remote.VLLM, logits: three, name: "m", topMax: 2}
-	if err := f.open(t, nil).CheckEntropy(t.Context()); err == nil ||
+	f := &remotetest.Engine{Kind: remote.VLLM, Logits: three, Name: "m", TopMax: 2}
+	if err := open(t, f, nil).CheckEntropy(t.Context()); err == nil ||
 		!strings.Contains(err.Error(), "greater than max allowed: 2") ||
 		!strings.Contains(err.Error(), "--max-logprobs -1") {
 		t.Errorf("error %v, want one with --max-logprobs -1", err)
 	}
-	f.topMax = 0
-	if err := f.open(t, nil).CheckEntropy(t.Context()); err != nil {
+	f.TopMax = 0
+	if err := open(t, f, nil).CheckEntropy(t.Context()); err != nil {
 		t.Error(err)
 	}
 }

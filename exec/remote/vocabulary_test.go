@@ -6,6 +6,7 @@ import (
 
 	"tokenrouter/exec/model/tokenizer"
 	"tokenrouter/exec/remote"
+	"tokenrouter/exec/remote/remotetest"
 )
 
 // lettersOnly is a tokenizer with the tokens a, half a character, and b.
@@ -38,11 +39,11 @@ func TestVocabulary(t *testing.T) {
 	} {
 		for _, engine := range engines {
 			t.Run(engine.String()+" "+c.name, func(t *testing.T) {
-				f := &fake{engine: engine, logits: three, name: "m"}
+				f := &remotetest.Engine{Kind: engine, Logits: three, Name: "m"}
 				if c.texts != nil {
-					f.text = func(id int32) string { return c.texts[id] }
+					f.Text = func(id int32) string { return c.texts[id] }
 				}
-				compared, err := f.open(t, nil).CheckVocabulary(t.Context(), lettersOnly(t))
+				compared, err := open(t, f, nil).CheckVocabulary(t.Context(), lettersOnly(t))
 				if compared != c.compared || (err == nil) != (c.errHas == "") ||
 					err != nil && !strings.Contains(err.Error(), c.errHas) {
 					t.Errorf("compared %v, error %v, want %v and one with %q", compared, err, c.compared, c.errHas)
@@ -54,8 +55,8 @@ func TestVocabulary(t *testing.T) {
 
 // llama.cpp's server says how many tokens it knows.
 func TestVocabularySize(t *testing.T) {
-	f := &fake{engine: remote.LlamaCPP, logits: three, name: "m"}
-	client := f.open(t, func(c *remote.Config) { c.Vocab = 4 })
+	f := &remotetest.Engine{Kind: remote.LlamaCPP, Logits: three, Name: "m"}
+	client := open(t, f, func(c *remote.Config) { c.Vocab = 4 })
 	if _, err := client.CheckVocabulary(t.Context(), lettersOnly(t)); err == nil ||
 		!strings.Contains(err.Error(), "the engine knows 3 tokens, want at least 4") {
 		t.Errorf("error %v, want one of 3 tokens and not 4", err)

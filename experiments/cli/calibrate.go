@@ -82,6 +82,10 @@ func (f *calibrateFlags) run(ctx context.Context, file string, s *spec.System, s
 		return badInput(err)
 	}
 	defer plan.Close()
+	if plan.Remote() {
+		return badInput(fmt.Errorf("%s: step times are measured of models that run here, want none with an engine",
+			file))
+	}
 	opened, err := plan.Open(ctx, system.Run{})
 	if err != nil {
 		return err

@@ -156,6 +156,11 @@ func (r *runner) prepareAnswering(jobs []job, o *Options) (_ *answering, err err
 	if a.plan, err = system.Prepare(&y, system.Choice{Backend: o.Backend, Scorer: o.scorer}); err != nil {
 		return nil, blame(a.first, err)
 	}
+	if r.spec.Hardware.Calibrate && a.plan.Remote() {
+		err := fmt.Errorf("%s: step times are measured of models that run here, want system.calibrate = false with"+
+			" an engine", y.File)
+		return nil, errors.Join(blame(a.first, err), a.close())
+	}
 	a.freshMax = a.plan.Core.TokenBudget // rare hand-offs bring long suffixes
 	defer func() {
 		if err != nil {

@@ -106,6 +106,10 @@ func openHardware(ctx context.Context, s *spec.Spec, backend native.Backend) (h 
 			err = errors.Join(err, h.close())
 		}
 	}()
+	if h.plan.Remote() {
+		return nil, fmt.Errorf("%s: step times are measured of models that run here, want none with an engine",
+			s.Hardware.System.File)
+	}
 	c := &h.plan.Core
 	if need := pagesOf(y.ContextMax, c.PageTokens) * y.Concurrency; c.Models[0].Pages < need {
 		return nil, fmt.Errorf("memory has room for %d KV pages a model, want %d for %d requests of %d tokens",

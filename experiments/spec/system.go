@@ -11,6 +11,7 @@ import (
 
 	"tokenrouter/core"
 	"tokenrouter/exec/model"
+	"tokenrouter/exec/remote"
 )
 
 // System is a validated system of real models that answer together: weights, router, scheduling and memory.
@@ -49,8 +50,19 @@ type SystemModel struct {
 	Group   int           // Int8: inputs that share a scale; 0: all of an output
 	RowsMax int           // most requests of a step; 0: no bound
 
+	Server *Server // that runs it; nil: it runs here
+
 	Processors []int // that it runs on; nil: its part of all
 	Threads    int   // without Processors; 0: one a processor. cuda: multiprocessors of its own, 0: all
+}
+
+// Server is an ordinary engine that runs a model and is reached over HTTP. The model's folder is there for
+// its configuration and tokenizer only.
+type Server struct {
+	Engine    remote.Engine
+	URL       string
+	Model     string // the engine's name for it; empty: the only one that it has
+	TimeoutNs int64  // of a call
 }
 
 // Router says who makes which token.
@@ -104,7 +116,7 @@ func (s *System) Faults() []Fault {
 		wrong("models", "want 1 to %d models, not %d", core.ModelsMax, n)
 		return faults
 	}
-	own := 0
+	own, here := 0, 0
 	for i, m := range s.Models {
 		key := func(name string) string { return "models[" + strconv.Itoa(i) + "]." + name }
 		if slices.ContainsFunc(s.Models[:i], func(o SystemModel) bool { return o.Name == m.Name }) {
@@ -113,13 +125,15 @@ func (s *System) Faults() []Fault {
 		if err := isFolder(m.Dir); m.Dir != "" && err != nil {
 			wrong(key("dir"), "want a model folder: %v", err)
 		}
+		if m.Server == nil {
+			here++
+		}
 		if m.Processors != nil || m.Threads > 0 {
 			own++
 		}
 	}
-	if own > 0 && own < len(s.Models) {
-		wrong("models", "want processors or threads for all models or for none, not for %d of %d", own,
-			len(s.Models))
+	if own > 0 && own < here {
+		wrong("models", "want processors or threads for all models or for none, not for %d of %d", own, here)
 	}
 	if own > 0 && s.Shared {
 		wrong("device.shared", "want it only without processors and threads of models")

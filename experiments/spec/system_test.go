@@ -81,7 +81,7 @@ func TestLoadSystem(t *testing.T) {
 		},
 		Router: Router{Algorithm: "citer", Threshold: 0.95, HasThreshold: true,
 			Dir: filepath.Join(dir, "router")},
-		MemoryBytes: 8 << 30, Kernels: "avx2",
+		Backend: "cpu", MemoryBytes: 8 << 30, Kernels: "avx2",
 		// B = (1, 3) holds at N = 4; below, sets are lowered until they are feasible.
 		Policy:    Policy{Kind: "delayed", Table: [][]int{{1, 1}, {1, 2}, {1, 3}, {1, 3}}, MaxWaitNs: 50e6},
 		Admission: core.Optimistic, Concurrency: 4, Queue: 2, ContextMax: 512, PageTokens: 32, Budget: 128,
@@ -112,6 +112,8 @@ func TestSystemKeysAreAll(t *testing.T) {
 		{"processors = [0]", "threads = 1", "processors = [1]", "threads = 1",
 			`kernels = "avx2"`, "shared = false", "thresholds = [1, 3]", "table.big = [1, 1, 1, 1]"},
 		{"algorithm = \"citer\"\ndir = \"router\"\nthreshold = 0.95", "algorithm = \"me\"\nweights = [1, 3]"},
+		{"weights = \"int8\"\ngroup = 64\nprocessors = [0]",
+			"engine = \"vllm\"\nurl = \"http://127.0.0.1:8000\"\nmodel = \"m\"\ntimeout = \"30s\""},
 	} {
 		path := systemIn(t, strings.NewReplacer(replaced...).Replace(goodSystem))
 		if _, problems := loadSystem(path, os.ReadFile, seen); len(problems) > 0 {
@@ -137,6 +139,12 @@ func TestSystemProblems(t *testing.T) {
 		{"group", "group = 64", "group = 65", ":5: models[0].group = 65, want a multiple of 64"},
 		{"group of bf16", "rows_max = 4", "group = 64",
 			`models[1].group = 64, does not apply here: it is for weights "int8"`},
+		{"no engine", "weights = \"int8\"\ngroup = 64\nprocessors = [0]", "engine = \"ollama\"\nurl = \"http://x\"",
+			`models[0].engine = "ollama", want one of "llama.cpp", "vllm", "sglang"`},
+		{"an engine's weights", "group = 64\nprocessors = [0]", "engine = \"sglang\"\nurl = \"http://x\"",
+			`models[0].weights = "int8", does not apply here`},
+		{"an engine of random weights", "seed = 7\nprocessors = [1]", "engine = \"vllm\"\nurl = \"http://x\"",
+			`models[1].shape = "tiny,layers=2", want dir: a server runs the model`},
 		{"own processors of one", "processors = [1]", "", "models = "},
 		{"processor twice", "processors = [1]", "processors = [1, 1]", "processors = [1, 1], want each once"},
 		{"negative seed", "seed = 7", "seed = -1", ":11: models[1].seed = -1, want an integer of at least 0"},

@@ -8,6 +8,7 @@ import (
 
 	"tokenrouter/core"
 	"tokenrouter/exec/model"
+	"tokenrouter/exec/remote"
 )
 
 // SystemKeys lists every key of a system's file, in its order.
@@ -25,6 +26,12 @@ var SystemKeys = []Key{
 	{"models[].processors", "integers", "any model, then all of them", "that it runs on, one a thread"},
 	{"models[].threads", "integer >= 1", "any model, then all of them",
 		"as many, on any processor; cuda: multiprocessors of its own"},
+	{"models[].engine", "llama.cpp | vllm | sglang", "a model that a server runs",
+		"the kind of server; of dir it takes the configuration and the tokenizer, weights need not be there"},
+	{"models[].url", "URL", "a model that a server runs", "the server, such as http://127.0.0.1:8000"},
+	{"models[].model", "string", "a model that a server runs",
+		"the server's name for it; default the only one that it has"},
+	{"models[].timeout", "duration", "a model that a server runs", "longest time of a call; default 2m"},
 
 	{"device.backend", "cpu | cuda", "any system", "what runs the models; default cpu"},
 	{"device.memory", "size", "any system", "for all models together; default nine tenths of what is free"},
@@ -215,6 +222,13 @@ func (l *loader) systemModel(s *section, i int) SystemModel {
 		s.missing("dir", "want dir, or shape for random weights")
 	}
 	m.Name = s.text("name", m.Name)
+	m.RowsMax = int(s.whole("rows_max", 0, 0, 1<<20))
+	if m.Server = s.server(); m.Server != nil {
+		if m.Shape != nil {
+			s.wrong("shape", "want dir: a server runs the model, and knows its weights")
+		}
+		return m
+	}
 	switch s.word("weights", "bf16", "bf16", "int8") {
 	case "int8":
 		m.Int8 = true
@@ -225,7 +239,6 @@ func (l *loader) systemModel(s *section, i int) SystemModel {
 	case "":
 		s.get("group")
 	}
-	m.RowsMax = int(s.whole("rows_max", 0, 0, 1<<20))
 	if s.has("processors") && s.has("threads") {
 		s.wrong("threads", "want processors or threads, not both")
 	}
@@ -239,6 +252,23 @@ func (l *loader) systemModel(s *section, i int) SystemModel {
 	}
 	m.Threads = int(s.whole("threads", 0, 1, processorsMax))
 	return m
+}
+
+// server reads what runs a model elsewhere; nil if nothing does.
+func (s *section) server() *Server {
+	if !s.has("engine") {
+		return nil
+	}
+	var of Server
+	if name := s.word("engine", "", remote.EngineNames...); name != "" {
+		of.Engine, _ = remote.ParseEngine(name)
+	}
+	if of.URL = s.text("url", ""); of.URL == "" && !s.has("url") {
+		s.missing("url", "want where the server is, such as http://127.0.0.1:8000")
+	}
+	of.Model = s.text("model", "")
+	of.TimeoutNs = s.duration("timeout", int64(remote.TimeoutDefault), 1)
+	return &of
 }
 
 func (l *loader) systemRouter(s *section, r *Router) {

@@ -14,24 +14,31 @@ func (p *Plan) share() error {
 		return err
 	}
 	s := &p.Spec
-	footprints := make([]core.Footprint, len(p.models))
+	context := (s.ContextMax + s.PageTokens - 1) / s.PageTokens
+	enough := context * s.Concurrency
+	var footprints []core.Footprint
 	for i, m := range p.models {
-		p.Core.Models[i].Pages = 1
+		if p.Core.Models[i].Pages = 1; m.spec.Server != nil {
+			p.Core.Models[i].Pages = enough // the server's own memory is its own matter
+			continue
+		}
 		needs, err := p.probe(i)
 		if err != nil {
 			return fmt.Errorf("model %q: %w", m.spec.Name, err)
 		}
-		footprints[i] = core.Footprint{
+		footprints = append(footprints, core.Footprint{
 			Name: m.spec.Name, WeightBytes: needs.WeightBytes + needs.WorkBytes,
 			KVBytesPerTok: needs.KVBytesPerToken,
-		}
+		})
+	}
+	if footprints == nil {
+		return nil
 	}
 	pages, err := core.PlanPages(p.budget, footprints, s.PageTokens)
 	if err != nil {
 		return err
 	}
-	context := (s.ContextMax + s.PageTokens - 1) / s.PageTokens
-	pages = min(pages, context*s.Concurrency)
+	pages = min(pages, enough)
 	for {
 		if pages < context {
 			return fmt.Errorf("memory of %d bytes has room for %d tokens beside the weights of %s, want at"+
@@ -63,6 +70,9 @@ func (p *Plan) Narrow(tokens int) error {
 func (p *Plan) total(pages int) (int64, error) {
 	sum := int64(0)
 	for i, m := range p.models {
+		if m.spec.Server != nil {
+			continue
+		}
 		p.Core.Models[i].Pages = pages
 		needs, err := p.probe(i)
 		if err != nil {
@@ -100,8 +110,14 @@ func (p *Plan) assign() error {
 	if p.Spec.Shared {
 		return nil
 	}
-	own := parts(allowedProcessors(), len(p.models))
-	for i, m := range p.models {
+	var here []*opened
+	for _, m := range p.models {
+		if m.spec.Server == nil {
+			here = append(here, m)
+		}
+	}
+	own := parts(allowedProcessors(), len(here))
+	for i, m := range here {
 		switch {
 		case m.spec.Processors != nil:
 			m.processors = m.spec.Processors

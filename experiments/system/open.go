@@ -11,6 +11,7 @@ import (
 	"tokenrouter/exec"
 	"tokenrouter/exec/model/chat"
 	"tokenrouter/exec/native"
+	"tokenrouter/exec/remote"
 )
 
 // Run is what one run of a system needs besides its Plan.
@@ -30,15 +31,17 @@ type Run struct {
 type System struct {
 	*Plan
 	Loop    *exec.Loop
-	Devices []exec.Device // by model
-	Models  []*native.Model
+	Devices []exec.Device   // by model
+	Models  []*native.Model // by model; nil for one that a server runs
 
-	opened []*native.Device
-	seed   uint64
+	clients []*remote.Client // by model; nil for one that runs here
+	opened  []*native.Device
+	seed    uint64
 }
 
-// Open loads the models, closes the plan and makes the loop, which Loop.Run then drives. It ends early with
-// the error of ctx, and leaves nothing behind where it fails. It panics for a plan that is closed.
+// Open finds the servers, loads the models, closes the plan and makes the loop, which Loop.Run then drives.
+// It ends early with the error of ctx, and leaves nothing behind where it fails. It panics for a plan that is
+// closed.
 func (p *Plan) Open(ctx context.Context, r Run) (s *System, err error) {
 	if p.closed {
 		panic("system: Open of a plan that is closed")
@@ -50,12 +53,21 @@ func (p *Plan) Open(ctx context.Context, r Run) (s *System, err error) {
 			s = nil
 		}
 	}()
+	if err := s.connect(ctx); err != nil { // before weights are read
+		return s, err
+	}
 	total := int64(0)
 	for _, m := range p.models {
-		total += 2 * m.config.Parameters()
+		if m.spec.Server == nil {
+			total += 2 * m.config.Parameters()
+		}
 	}
 	done := int64(0)
 	for i, m := range p.models {
+		if m.spec.Server != nil {
+			s.Models = append(s.Models, nil)
+			continue
+		}
 		device, err := s.device(i)
 		if err != nil {
 			return s, err
@@ -82,14 +94,17 @@ func (p *Plan) Open(ctx context.Context, r Run) (s *System, err error) {
 // slots, live requests, rows, pages and tokens than that has. Loops run one after another; s must outlive the
 // new System, whose Close does nothing.
 func (s *System) Again(c core.Config, r Run) (*System, error) {
-	again := &System{Plan: s.Plan, Models: s.Models, seed: r.Seed}
+	again := &System{Plan: s.Plan, Models: s.Models, clients: s.clients, seed: r.Seed}
 	return again, again.start(c, r)
 }
 
 // start makes the devices and the loop.
 func (s *System) start(c core.Config, r Run) (err error) {
 	for i, m := range s.Models {
-		var d exec.Device = native.NewExecutor(m, native.Execution{Seed: r.Seed, EOS: s.eos(i), Keyed: s.keyed})
+		d := s.remote(i, c, r.Seed)
+		if m != nil {
+			d = native.NewExecutor(m, native.Execution{Seed: r.Seed, EOS: s.eos(i), Keyed: s.keyed})
+		}
 		if r.Device != nil {
 			d = r.Device(i, d)
 		}
@@ -162,8 +177,13 @@ func (p *Plan) eos(i int) []int {
 	return slices.DeleteFunc(slices.Clone(p.EOS), func(id int) bool { return id >= p.models[i].config.Vocab })
 }
 
-// Close frees the models. Loop.Run must have ended, or never been called.
+// Close frees the models and lets go of servers. Loop.Run must have ended, or never been called.
 func (s *System) Close() {
+	for _, c := range s.clients {
+		if c != nil {
+			c.Close() // of idle connections: what Again has made may go on
+		}
+	}
 	for _, d := range s.opened {
 		d.Close()
 	}

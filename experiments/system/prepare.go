@@ -10,6 +10,7 @@ import (
 	"tokenrouter/exec/model/router"
 	"tokenrouter/exec/model/tokenizer"
 	"tokenrouter/exec/native"
+	"tokenrouter/exec/remote"
 	"tokenrouter/experiments/spec"
 )
 
@@ -40,7 +41,7 @@ type Plan struct {
 // opened is one model that makes tokens.
 type opened struct {
 	spec       spec.SystemModel
-	folder     *model.Folder // nil: random weights
+	folder     *model.Folder // nil: random weights, or a server's
 	config     model.Config
 	processors []int // that it runs on; nil: any
 	threads    int
@@ -120,12 +121,24 @@ func (p *Plan) Warnings() []string {
 
 // openModels reads the configuration of every model that makes tokens.
 func (p *Plan) openModels() error {
-	for _, m := range p.Spec.Used() {
+	for i, m := range p.Spec.Used() {
 		o := &opened{spec: m}
+		if m.Server != nil && !p.keyed {
+			if err := remote.Refusal(m.Server.Engine, p.Spec.Router.Algorithm, i); err != nil {
+				return fmt.Errorf("model %q: %w", m.Name, err)
+			}
+		}
 		p.models = append(p.models, o)
-		if m.Shape != nil {
+		switch {
+		case m.Shape != nil:
 			o.config = *m.Shape
-		} else {
+		case m.Server != nil:
+			config, err := model.ReadConfig(m.Dir)
+			if err != nil {
+				return fmt.Errorf("model %q: %w", m.Name, err)
+			}
+			o.config = config
+		default:
 			folder, err := model.Open(m.Dir)
 			if err != nil {
 				return fmt.Errorf("model %q: %w", m.Name, err)

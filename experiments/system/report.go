@@ -11,6 +11,10 @@ func (p *Plan) Device() string {
 	text := fmt.Sprintf("%s: %s, %s; %d tokens of KV a model", p.backend.Kind(), p.info.Name, p.info.Kernels,
 		p.Core.Models[0].Pages*p.Core.PageTokens)
 	for i, m := range p.models {
+		if m.spec.Server != nil {
+			text += fmt.Sprintf(", %s on %s at %s", p.Core.Models[i].Name, m.spec.Server.Engine, m.spec.Server.URL)
+			continue
+		}
 		text += fmt.Sprintf(", %s %.3g GB", p.Core.Models[i].Name, float64(m.needs.Total())/1e9)
 	}
 	return text
@@ -28,6 +32,9 @@ func (p *Plan) Card() string {
 func (s *System) Graphs() string {
 	var parts []string
 	for _, m := range s.Models {
+		if m == nil {
+			continue
+		}
 		if g := m.Graphs(); g.Count > 0 {
 			parts = append(parts, fmt.Sprintf("%s %d in %v, %.3g MB", m.Name(), g.Count,
 				time.Duration(g.CaptureNs).Round(time.Millisecond), float64(g.Bytes)/1e6))
