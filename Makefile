@@ -235,6 +235,11 @@ cuda: needs needs-c
 	$(GO) build -tags cuda -o $(BIN)-cuda .
 	$(GO) test -count=1 -tags cuda ./cuda
 
+# Packs what checks and measures a card for a machine that has one, and no Go: cuda/check/run.sh.
+.PHONY: cuda-check
+cuda-check: cuda
+	cuda/check/pack.sh
+
 # Executes the notebooks, in turn, and writes them with their outputs into $(NOTEBOOKS)/executed. Installs 0.6 GiB in
 # $(NOTEBOOKS), of which 0.1 GiB are fetched from the Python package registry.
 .PHONY: notebooks

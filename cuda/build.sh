@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Compiles the device and the check of its kernels into .cuda with the toolkit that is there, and says what
+# Compiles the device, the check of its kernels and what measures it into .cuda with the toolkit that is there, and says what
 # kernels take: build.sh TOOLKIT.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -18,7 +18,7 @@ compile() {
 	"$toolkit/bin/nvcc" "${flags[@]}" -Xptxas -v -x cu -c "$1" -o "$object" 2>"$object.log" ||
 		{ cat "$object.log" >&2; rm -f "$object"; return 1; }
 }
-for source in cuda/kernels/*.cu cuda/device/*.cu cuda/check/*.cpp; do compile "$source"; done
+for source in cuda/kernels/*.cu cuda/device/*.cu cuda/check/*.cpp cuda/check/bench/*.cpp; do compile "$source"; done
 
 # What ptxas says of each kernel and target: registers, shared memory, spills. A kernel that spills fails.
 python3 - "$out"/objects/kernels-*.log <<'PYTHON' | tee "$out/resources.txt"
@@ -48,5 +48,7 @@ PYTHON
 ar rcs "$out/lib/libtokenrouter_cuda.a.new" "$out"/objects/kernels-*.o "$out"/objects/device-*.o
 mv "$out/lib/libtokenrouter_cuda.a.new" "$out/lib/libtokenrouter_cuda.a"
 cp "$toolkit/lib/libcudart_static.a" "$out/lib/"
-g++ "$out"/objects/check-*.o -L"$out/lib" -ltokenrouter_cuda -lcudart_static -ldl -lrt -lpthread \
-	-o "$out/check"
+for program in check bench; do
+	g++ "$out/objects/$program"-*.o -static-libstdc++ -static-libgcc -L"$out/lib" -ltokenrouter_cuda \
+		-lcudart_static -ldl -lrt -lpthread -o "$out/$program"
+done

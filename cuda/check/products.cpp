@@ -55,7 +55,8 @@ void library(Numbers& n, cuda::Lt& lt, int64_t columns, int64_t depth, int64_t r
   matrix.weights = w.data();
   CHECK_CUDA(cuda::multiplyFew({inputs.data(), stride, matrix, own.data(), yStride}, rows, stream()));
   CHECK(lt.takes(rows), "%d rows", int(rows));
-  const cudaError_t made = lt.multiply({inputs.data(), stride, matrix, y.data(), yStride}, rows, stream());
+  const cuda::Product product = {inputs.data(), stride, matrix, y.data(), yStride};
+  const cudaError_t made = lt.multiply(product, rows, stream());
   CHECK(made == cudaSuccess, "cuBLASLt: status %d", lt.status());
   const std::vector<float> got = y.read(), want = own.read();
   for (int64_t m = 0; m < rows; m++) {
@@ -63,8 +64,8 @@ void library(Numbers& n, cuda::Lt& lt, int64_t columns, int64_t depth, int64_t r
       const float a = got[size_t(m * yStride + i)], b = want[size_t(m * yStride + i)];
       // The terms are of deviation 0.05, and there are stride of them.
       CHECK(fabs(double(a) - double(b)) <= 2 * cuda::productTolerance * 0.05 * double(stride),
-            "%d x %d, row %d of %d, column %d: %g and %g", int(columns), int(depth), int(m), int(rows), int(i),
-            double(a), double(b));
+            "%d x %d, row %d of %d, column %d: %g and %g", int(columns), int(depth), int(m), int(rows),
+            int(i), double(a), double(b));
     }
   }
 }

@@ -61,8 +61,8 @@ void modelGraphs(const tr_model* model, tr_graphs* graphs) {
 
 int32_t modelRandom(tr_model* model, int32_t tensor, int32_t layer, int64_t rows, int64_t columns,
                     uint64_t state, double mean, double scale, tr_error* error) {
-  return guarded(error,
-                 [&] { return of(model)->putRandom(tensor, layer, rows, columns, {state, mean, scale}, error); });
+  const Drawn drawn = {state, mean, scale};
+  return guarded(error, [&] { return of(model)->putRandom(tensor, layer, rows, columns, drawn, error); });
 }
 
 constexpr tr_backend backend = {int32_t(sizeof(tr_backend)),

@@ -122,7 +122,8 @@ int Lt::choose(const Product& p, int64_t rows, Plan* plan) {
   then([&] { return l.preferenceSet(preference, preferWorkspaceBytes, &most, sizeof most); });
   const uint32_t alignment = 64;  // of Carver
   for (int matrix = 0; matrix < 4; matrix++) {
-    then([&] { return l.preferenceSet(preference, preferAlignments + matrix, &alignment, sizeof alignment); });
+    const int attribute = preferAlignments + matrix;
+    then([&] { return l.preferenceSet(preference, attribute, &alignment, sizeof alignment); });
   }
   then([&] {
     return l.heuristic(handle_, plan->desc, plan->weights, plan->inputs, plan->outputs, plan->outputs,
@@ -137,7 +138,8 @@ int Lt::choose(const Product& p, int64_t rows, Plan* plan) {
 
 // A plan is made the first time that a size comes.
 cudaError_t Lt::planOf(const Product& p, int64_t rows, const Plan** plan) {
-  const auto [entry, isNew] = plans_.try_emplace({p.matrix.columns, p.matrix.depth, rows, p.xStride, p.yStride});
+  const Key key = {p.matrix.columns, p.matrix.depth, rows, p.xStride, p.yStride};
+  const auto [entry, isNew] = plans_.try_emplace(key);
   *plan = &entry->second;
   const int status = isNew ? choose(p, rows, &entry->second) : statusSuccess;
   if (entry->second.usable || status == statusNotSupported || status == statusSuccess) return cudaSuccess;
@@ -152,8 +154,8 @@ cudaError_t Lt::multiply(const Product& p, int64_t rows, cudaStream_t stream) {
   if (failed != cudaSuccess) return failed;
   if (!plan->usable) return cudaErrorNotSupported;
   const float one = 1, zero = 0;
-  status_ = library().matmul(handle_, plan->desc, &one, p.matrix.weights, plan->weights, p.x, plan->inputs, &zero,
-                             p.y, plan->outputs, p.y, plan->outputs, &plan->algorithm, workspace_,
+  status_ = library().matmul(handle_, plan->desc, &one, p.matrix.weights, plan->weights, p.x, plan->inputs,
+                             &zero, p.y, plan->outputs, p.y, plan->outputs, &plan->algorithm, workspace_,
                              size_t(workspaceBytes), stream);
   return status_ == statusSuccess ? cudaSuccess : cudaErrorLaunchFailure;
 }

@@ -76,10 +76,10 @@ int32_t Model::make(Device& device, const tr_model_config& config, Model** out, 
   model->takenBytes_ = counted.bytes();
   status = model->weightMemory_.allocate(Block::onCard, counted.bytes(), error);
   if (status != TR_OK) return status;
-  Carver carver(model->weightMemory_.data());
-  takeWeights(carver, model->shape_, &model->weights_);
   status = device.makeStream(&model->stream_, error);
   if (status == TR_OK) status = model->clearWeights(counted.bytes(), error);
+  Carver carver(model->weightMemory_.data());
+  takeWeights(carver, model->shape_, &model->weights_);
   const int32_t layers = std::max(config.layers, config.router_blocks);
   model->there_.resize(size_t(layers) * (tensorMax + 1));
   if (status == TR_OK) *out = model.release();
@@ -247,7 +247,8 @@ int32_t Model::plan(const tr_limits& limits, tr_needs* took, tr_error* error) {
   lastStep_.assign(size_t(limits.slots), 0);
   headOf_.resize(size_t(sizes_.heads));
   pending_.reserve(size_t(limits.requests_max * sizes_.tablePages));
-  if (status == TR_OK && ltVersion() && limits.rows_max > skinnyRows && !device_.ownProducts()) status = lt_.open(work_.ltWorkspace, error);
+  if (status == TR_OK && ltVersion() && limits.rows_max > skinnyRows && !device_.ownProducts())
+    status = lt_.open(work_.ltWorkspace, error);
   if (status == TR_OK) status = captureDecodes(error);
   planned_ = status == TR_OK;
   *took = needs;

@@ -5,6 +5,8 @@
 #include <stdint.h>
 
 #include <memory>
+#include <set>
+#include <tuple>
 #include <vector>
 
 #include "../../exec/native/admit.h"
@@ -66,6 +68,8 @@ class Model {
   void layOutPages(const native::StepArguments& a);
   int32_t flushGrants(tr_error* error);
   void pad(Batch* batch);
+  void layOutPadding(const Batch& batch);
+  int32_t warm(const Batch& batch, tr_error* error);
   int32_t captureDecodes(tr_error* error);
   int32_t capture(const Batch& batch, cudaGraphExec_t* graph, tr_error* error);
   int32_t run(const Batch& batch, const native::StepArguments& a, tr_step_info* info, tr_error* error);
@@ -88,6 +92,7 @@ class Model {
   cudaStream_t stream_ = nullptr;
   cudaEvent_t start_ = nullptr, end_ = nullptr;
   Graphs graphs_;
+  std::set<std::tuple<int64_t, bool, int64_t>> warmed_;  // kinds of batches that have run eagerly
   Lt lt_;
 
   std::vector<int32_t> pageTables_;  // [slot][tablePages], -1: not granted

@@ -67,19 +67,22 @@ int32_t check(CUresult result, const char* call, tr_error* error) {
 int32_t Partition::take(int ordinal, int32_t multiprocessors, tr_error* error) {
   const Driver d;
   if (d.missing) {
-    return fail(error, TR_UNSUPPORTED, "a part of the card's multiprocessors: the driver has no %s", d.missing);
+    return fail(error, TR_UNSUPPORTED, "a part of the card's multiprocessors: the driver has no %s",
+                d.missing);
   }
   std::lock_guard<std::mutex> lock(restsMutex);
   CUdevice device;
   int32_t status = check(d.deviceGet(&device, ordinal), "cuDeviceGet", error);
   Rest rest = rests.count(ordinal) ? rests[ordinal] : Rest{};
-  if (status == TR_OK && rest.partitions == 0)
-    status = check(d.getResource(device, &rest.resource, CU_DEV_RESOURCE_TYPE_SM), "cuDeviceGetDevResource", error);
+  if (status == TR_OK && rest.partitions == 0) {
+    status = check(d.getResource(device, &rest.resource, CU_DEV_RESOURCE_TYPE_SM), "cuDeviceGetDevResource",
+                   error);
+  }
   if (status != TR_OK) return status;
   const unsigned left = rest.resource.sm.smCount;
   if (unsigned(multiprocessors) > left) {
-    return fail(error, TR_INVALID, "threads = %d multiprocessors, and %u of the card are left", multiprocessors,
-                left);
+    return fail(error, TR_INVALID, "threads = %d multiprocessors, and %u of the card are left",
+                multiprocessors, left);
   }
   CUdevResource part = {}, remaining = {};
   unsigned groups = 1;

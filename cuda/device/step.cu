@@ -144,12 +144,16 @@ void Model::pad(Batch* b) {
              heads <= sizes_.heads;
   b->computedRows = b->graph ? rows : b->rows;
   b->computedHeads = b->graph ? heads : b->heads;
+  layOutPadding(*b);
+}
+
+void Model::layOutPadding(const Batch& b) {
   Inbox& in = host_.inbox;
-  for (int64_t m = b->rows; m < b->computedRows; m++) {
+  for (int64_t m = b.rows; m < b.computedRows; m++) {
     in.tokens[m] = in.positions[m] = 0;
     in.slots[m] = limits_.slots;
   }
-  for (int64_t h = b->heads; h < b->computedHeads; h++) {
+  for (int64_t h = b.heads; h < b.computedHeads; h++) {
     in.headRows[h] = 0;
     in.draws[h] = {0, 1, 0, 0, 0, 0, 0, -1, 0};
   }
@@ -246,11 +250,28 @@ int32_t Model::replay(const Batch& batch, tr_error* error) {
   return checked(cudaGraphLaunch(graph, stream_), "cudaGraphLaunch", error);
 }
 
+// Runs a batch eagerly, if none that takes the same kernels and libraries has been run so: what is loaded or
+// made when it is first needed can not be while a graph is captured. A batch that runs again gives the
+// same.
+int32_t Model::warm(const Batch& batch, tr_error* error) {
+  auto kindOf = [&](int64_t rows) {
+    if (!lt_.takes(rows)) return std::min(rows, skinnyRows) / 9;  // multiplyFew has a kernel for 8
+    return (rows + skinnyRows - 1) / skinnyRows * skinnyRows;
+  };
+  const int64_t heads = batch.computedHeads;
+  const auto kind = std::make_tuple(kindOf(batch.computedRows), heads == 0, kindOf(heads));
+  if (!warmed_.insert(kind).second) return TR_OK;
+  const int32_t status = enqueue(batch, error);
+  if (status != TR_OK) return status;
+  return checked(cudaStreamSynchronize(stream_), "cudaStreamSynchronize", error);
+}
+
 // Makes the graph of a size.
 int32_t Model::capture(const Batch& batch, cudaGraphExec_t* graph, tr_error* error) {
+  int32_t status = warm(batch, error);
   const int64_t began = nowNs();
   size_t before = 0, after = 0, total;
-  int32_t status = checked(cudaMemGetInfo(&before, &total), "cudaMemGetInfo", error);
+  if (status == TR_OK) status = checked(cudaMemGetInfo(&before, &total), "cudaMemGetInfo", error);
   if (status == TR_OK) {
     status = checked(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal),
                      "cudaStreamBeginCapture", error);
@@ -260,7 +281,8 @@ int32_t Model::capture(const Batch& batch, cudaGraphExec_t* graph, tr_error* err
   cudaGraph_t captured = nullptr;
   const cudaError_t ended = cudaStreamEndCapture(stream_, &captured);
   if (status == TR_OK) status = checked(ended, "cudaStreamEndCapture", error);
-  if (status == TR_OK) status = checked(cudaGraphInstantiate(graph, captured, 0), "cudaGraphInstantiate", error);
+  if (status == TR_OK)
+    status = checked(cudaGraphInstantiate(graph, captured, 0), "cudaGraphInstantiate", error);
   if (captured) cudaGraphDestroy(captured);
   if (status != TR_OK) return status;
   graphs_.put(batch.computedRows, batch.computedHeads, *graph);
@@ -274,11 +296,15 @@ int32_t Model::capture(const Batch& batch, cudaGraphExec_t* graph, tr_error* err
 
 // Has the graphs of decode steps ready, the largest first: those of other steps are captured when they come.
 int32_t Model::captureDecodes(tr_error* error) {
+  *host_.inbox.grantCount = *host_.inbox.itemCount = *host_.inbox.headItemCount = 0;
   const GraphSizes& sizes = device_.graphHeads();
+  // Of sizes that hold all requests that there can be, the smallest is enough.
+  const int64_t most = graphSizeOf(sizes, std::min(limits_.requests_max, limits_.rows_max));
   for (auto heads = sizes.rbegin(); device_.graphs() && heads != sizes.rend(); ++heads) {
     const int64_t rows = graphSizeOf(device_.graphRows(), *heads);
-    if (rows == 0 || rows > sizes_.rows || *heads > sizes_.heads) continue;
+    if (rows == 0 || rows > sizes_.rows || *heads > sizes_.heads || (most && *heads > most)) continue;
     const Batch batch = {0, 0, rows, *heads, true};
+    layOutPadding(batch);
     cudaGraphExec_t graph;
     const int32_t status = capture(batch, &graph, error);
     if (status != TR_OK) return status;

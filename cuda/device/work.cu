@@ -16,7 +16,7 @@ int64_t roundedUp(int64_t n, int64_t to) { return dividedUp(n, to) * to; }
 
 int64_t paddedRows(int64_t rows) { return roundedUp(rows, skinnyRows); }
 
-void takeInbox(Carver& carver, const Sizes& s, const tr_limits& limits, Inbox* in) {
+void divideInbox(Carver& carver, const Sizes& s, const tr_limits& limits, Inbox* in) {
   in->grantCount = carver.take<int32_t>(1);
   in->itemCount = carver.take<int32_t>(1);
   in->headItemCount = carver.take<int32_t>(1);
@@ -29,6 +29,15 @@ void takeInbox(Carver& carver, const Sizes& s, const tr_limits& limits, Inbox* i
   in->biases = carver.take<tr_bias>(limits.biases_max);
   in->items = carver.take<AttentionItem>(s.items);
   in->headItems = carver.take<AttentionItem>(s.headItems);
+}
+
+// Returns the bytes of all of it, which are copied together from its first part on.
+int64_t takeInbox(Carver& carver, const Sizes& s, const tr_limits& limits, Inbox* in) {
+  Carver counted(nullptr, false);
+  divideInbox(counted, s, limits, in);
+  Carver parts(carver.take<char>(counted.bytes()), false);
+  divideInbox(parts, s, limits, in);
+  return counted.bytes();
 }
 
 void takeOutbox(Carver& carver, const Sizes& s, const tr_limits& limits, Outbox* out) {
@@ -96,9 +105,7 @@ void takeCache(Carver& carver, const Shape& shape, const tr_limits& limits, Work
 void takeWork(Carver& carver, const Shape& shape, const tr_limits& limits, Work* w) {
   const Sizes s = sizesOf(shape, limits);
   const int64_t heads = paddedRows(s.heads);
-  const int64_t before = carver.bytes();
-  takeInbox(carver, s, limits, &w->inbox);
-  w->inboxBytes = carver.bytes() - before;
+  w->inboxBytes = takeInbox(carver, s, limits, &w->inbox);
   takeOutbox(carver, s, limits, &w->outbox);
   w->tables = carver.take<int32_t>((int64_t(limits.slots) + 1) * s.tablePages);
   w->cosines = carver.take<float>(s.rows * (shape.headDim() / 2));

@@ -64,8 +64,8 @@ CUresult cuGreenCtxStreamCreate(CUstream* stream, CUgreenCtx, unsigned flags, in
                                                                               : CUDA_ERROR_INVALID_VALUE;
 }
 
-cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol, void** function, unsigned, unsigned long long,
-                                             cudaDriverEntryPointQueryResult* result) {
+cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol, void** function, unsigned,
+                                             unsigned long long, cudaDriverEntryPointQueryResult* result) {
   const struct {
     const char* name;
     void* function;

@@ -58,6 +58,64 @@ func TestFaults(t *testing.T) {
 	}
 }
 
+// TestGrid: a step is padded to the next size of the grid that was asked for, and runs eagerly beyond it;
+// what was captured is counted. That rows of padding change nothing is what the suite shows: it compares
+// batches of many sizes with requests alone.
+func TestGrid(t *testing.T) {
+	c, err := model.ParseShape("layers=1,hidden=16,heads=1,kv_heads=1,head_dim=16,intermediate=16,vocab=32")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := Backend().Open(native.Options{GraphTokens: []int{2, 8}, GraphBatches: []int{1, 3}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	m, err := d.Load(context.Background(), native.Load{Name: "test", Config: native.Config{Model: c},
+		Limits: native.Limits{Slots: 4, Pages: 4, PageTokens: 16, ContextMax: 16, RowsMax: 16, RequestsMax: 4},
+		Source: &native.Random{Config: c, Seed: 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := m.Graphs()
+	for _, step := range []struct {
+		requests, rows int // rows of each request
+		computed       int
+		graph          bool
+	}{
+		{1, 1, 2, true},  // 2 x 1, captured when the model was planned
+		{2, 1, 2, true},  // 2 x 3
+		{3, 1, 8, true},  // 8 x 3, captured when the model was planned
+		{1, 5, 8, true},  // 8 x 1
+		{1, 9, 9, false}, // too many tokens
+		{4, 1, 4, false}, // too many requests
+	} {
+		b := &native.Batch{Results: make([]native.Result, step.requests)}
+		for slot := range step.requests {
+			b.Grants = append(b.Grants, native.Grant{Slot: int32(slot), Page: int32(slot)})
+			r := native.Request{Slot: int32(slot), Rows: int32(step.rows), Head: 1, TopP: 1}
+			b.Requests = append(b.Requests, r)
+			b.Tokens = append(b.Tokens, make([]int32, step.rows)...)
+		}
+		if err := m.Forward(b); err != nil {
+			t.Fatal(err)
+		}
+		if b.Info.RowsComputed != step.computed || b.Info.Graph != step.graph {
+			t.Errorf("%d requests of %d rows: %+v, want %d computed and graph %v", step.requests, step.rows, b.Info,
+				step.computed, step.graph)
+		}
+	}
+	after := m.Graphs()
+	if before.Count != 2 || after.Count != 4 || before.CaptureNs <= 0 || after.CaptureNs <= before.CaptureNs ||
+		before.Bytes <= 0 || after.Bytes != 2*before.Bytes {
+		t.Errorf("graphs %+v, after the steps %+v, want 2 and 4 of one size", before, after)
+	}
+	_, err = Backend().Open(native.Options{GraphTokens: []int{2, 2}})
+	if !errors.Is(err, native.ErrInvalid) || !strings.Contains(err.Error(), "graph_rows = 2, want 3 to") {
+		t.Errorf("sizes that do not grow: error %v", err)
+	}
+}
+
 func load(t *testing.T, d *native.Device, c model.Config) *native.Model {
 	t.Helper()
 	m, err := d.Load(context.Background(), native.Load{Name: "test", Config: native.Config{Model: c},

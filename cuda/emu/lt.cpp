@@ -73,7 +73,8 @@ bool sound(int desc, const Layout& a, const Layout& b, const Layout& c) {
          a.columns == c.rows && b.columns == c.columns;
 }
 
-int heuristic(void*, void* desc, void* a, void* b, void* c, void* d, void*, int most, Result* results, int* found) {
+int heuristic(void*, void* desc, void* a, void* b, void* c, void* d, void*, int most, Result* results,
+              int* found) {
   *found = 0;
   if (most < 1 || c != d ||
       !sound(*static_cast<int*>(desc), *static_cast<Layout*>(a), *static_cast<Layout*>(b),
@@ -111,7 +112,8 @@ int matmul(void*, void* desc, const void* alpha, const void* a, void* aLayout, c
           const uint16_t* x = static_cast<const uint16_t*>(b) + int64_t(row) * inputs.stride;
           float* y = static_cast<float*>(d) + int64_t(row) * outputs.stride;
           for (uint64_t i = 0; i < weights.columns; i++) {
-            y[i] = dot(static_cast<const uint16_t*>(a) + int64_t(i) * weights.stride, x, int64_t(weights.rows));
+            const uint16_t* column = static_cast<const uint16_t*>(a) + int64_t(i) * weights.stride;
+            y[i] = dot(column, x, int64_t(weights.rows));
           }
         }
       },

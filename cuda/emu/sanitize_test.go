@@ -4,13 +4,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 )
 
 // TestSanitized compiles kernels, device and emulation under sanitizers of the C++ compiler, with a program
-// that checks all kernels against their references and one that makes the device's steps, and runs both.
+// that checks all kernels against their references, one that makes the device's steps and the one that
+// measures them on a card, and runs all.
 func TestSanitized(t *testing.T) {
 	flags := strings.Fields("-std=c++17 -O1 -g1 -Wall -Wextra -Wno-unknown-pragmas -DTOKENROUTER_EMULATED" +
 		" -Iinclude -fno-sanitize-recover=all")
@@ -32,7 +32,8 @@ func TestSanitized(t *testing.T) {
 		}
 		return objects
 	}
-	shared := compile(sources(t, "../kernels/*.cu", "*.cpp"))
+	watch(t, sources(t, "../kernels/*", "../device/*", "../check/*.h", "../../exec/native/*.h"))
+	shared := compile(sources(t, "*.cpp"))
 	for _, program := range []struct {
 		name string
 		of   []string
@@ -40,6 +41,9 @@ func TestSanitized(t *testing.T) {
 	}{
 		{"kernels", sources(t, "../check/*.cpp"), [][]string{{"1"}, {"20"}}},
 		{"steps", sources(t, "check/steps.cpp"), [][]string{nil}},
+		{"bench", sources(t, "../check/bench/bench.cpp"), [][]string{
+			{"copy"}, {"steps", "tiny", "1e9"}, {"pair", "tiny", "tiny"},
+		}},
 	} {
 		path := filepath.Join(dir, program.name)
 		args := append([]string{sanitizer, "-o", path}, compile(program.of)...)
@@ -47,14 +51,15 @@ func TestSanitized(t *testing.T) {
 			t.Fatalf("%s: %v: %s", program.name, err, output)
 		}
 		for _, args := range program.args {
-			if output, err := exec.Command(path, args...).CombinedOutput(); err != nil || string(output) != "ok\n" {
+			output, err := exec.Command(path, args...).CombinedOutput()
+			if err != nil || !strings.HasSuffix(string(output), "ok\n") {
 				t.Errorf("%s %v: %v: %s", program.name, args, err, output)
 			}
 		}
 	}
 }
 
-// sources are all files of some patterns but kernels.cpp, which is of all kernels in one.
+// sources are all files of some patterns.
 func sources(t *testing.T, patterns ...string) (all []string) {
 	t.Helper()
 	for _, pattern := range patterns {
@@ -64,8 +69,8 @@ func sources(t *testing.T, patterns ...string) (all []string) {
 		}
 		all = append(all, files...)
 	}
-	watch(t, append(all, "../check/check.h"))
-	return slices.DeleteFunc(all, func(file string) bool { return file == "kernels.cpp" })
+	watch(t, all)
+	return all
 }
 
 func compiler() string {
@@ -91,8 +96,7 @@ func build(t *testing.T, flags []string, text string) (string, error) {
 	return string(output), err
 }
 
-// watch looks at files, so that Go runs the test anew when one of them changes. Those of this folder are
-// embedded.
+// watch looks at files, so that Go runs the test anew when one of them changes.
 func watch(t *testing.T, files []string) {
 	t.Helper()
 	for _, file := range files {

@@ -128,7 +128,7 @@ func TestCardPlan(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer y.Close()
-			if want := "graphs: slm 3 in "; !strings.HasPrefix(y.Graphs(), want) { // of 1, 2, 3 and 4 requests
+			if want := "graphs: slm 4 in "; !strings.HasPrefix(y.Graphs(), want) { // of 1, 2, 3 and 4 requests
 				t.Errorf("graphs %q, want %q", y.Graphs(), want)
 			}
 		})
