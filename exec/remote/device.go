@@ -21,6 +21,9 @@ type Execution struct {
 	// it is: core.Result.Entropy is then a number on that side.
 	Entropy   bool
 	Threshold float64
+	// Bare has no log-probabilities asked for but where Entropy or a request's Sampling.Top needs them: results
+	// have none then. It spares engines work, for comparisons.
+	Bare bool
 }
 
 // Device makes an exec.Device of a Client, one a model.
@@ -95,8 +98,11 @@ func (d *Device) slot(ours int32) int {
 func (d *Device) row(p *exec.Pass, i, slot int) (engineNs int64, err error) {
 	row, c := &p.Launch.Rows[i], &p.Contexts[i]
 	a := Ask{
-		IDs: c.IDs[:row.Start+row.Fresh], Sampling: c.Sampling, Biases: c.Biases(), Top: 1, Slot: slot,
+		IDs: c.IDs[:row.Start+row.Fresh], Sampling: c.Sampling, Biases: c.Biases(), Slot: slot,
 		Seed: c.Bits(d.c.Seed, row, p.Launch.Model, keyed.Token),
+	}
+	if !d.c.Bare {
+		a.Top = 1
 	}
 	wanted, vocab := 0, d.client.c.Vocab
 	if s := c.Sampling; s != nil {
@@ -116,9 +122,12 @@ func (d *Device) row(p *exec.Pass, i, slot int) (engineNs int64, err error) {
 		return 0, err
 	}
 	r := core.Result{
-		Token: answer.Token, LogProb: answer.LogProb, TopProb: float32(math.Exp(float64(answer.Top[0].LogProb))),
+		Token: answer.Token, LogProb: answer.LogProb,
 		EOS:  d.eos[answer.Token] && !(c.Sampling != nil && c.Sampling.IgnoreEOS),
 		Draw: keyed.Float(c.Bits(d.c.Seed, row, p.Launch.Model, keyed.Route)),
+	}
+	if len(answer.Top) > 0 {
+		r.TopProb = float32(math.Exp(float64(answer.Top[0].LogProb)))
 	}
 	if d.c.Keyed {
 		r.Score = r.Draw

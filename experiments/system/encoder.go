@@ -2,6 +2,7 @@ package system
 
 import (
 	"errors"
+	"path/filepath"
 
 	"tokenrouter/exec/model/chat"
 	"tokenrouter/exec/model/tokenizer"
@@ -33,6 +34,19 @@ func (p *Plan) Encoder(template bool) (*Encoder, error) {
 		err = nil
 	}
 	return e, err
+}
+
+// FolderEncoder is that of a model folder by itself, with its chat template if it has one.
+func FolderEncoder(dir string) (*Encoder, error) {
+	t, err := tokenizer.Load(filepath.Join(dir, "tokenizer.json"))
+	if err != nil {
+		return nil, err
+	}
+	template, err := chat.Load(dir)
+	if err != nil && !errors.Is(err, chat.ErrNone) {
+		return nil, err
+	}
+	return &Encoder{Tokenizer: t, Template: template}, nil
 }
 
 // Text is the prompt of a user's text: a conversation of one message, where there is a template.

@@ -72,7 +72,51 @@ func (f *Engine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}})
 		return
 	}
+	if tokens := streamed(data); tokens > 0 {
+		f.stream(w, ids, tokens)
+		return
+	}
 	answer(w, f.answer(ids, top, biases))
+}
+
+// streamed is how many tokens a call wants as they come, 0 if it wants one.
+func streamed(data []byte) int {
+	var body struct {
+		Stream    bool
+		Predict   int `json:"n_predict"`
+		TokensMax int `json:"max_tokens"`
+	}
+	if err := json.Unmarshal(data, &body); err != nil || !body.Stream {
+		return 0
+	}
+	return body.Predict + body.TokensMax
+}
+
+// stream makes tokens, an event each.
+func (f *Engine) stream(w http.ResponseWriter, ids []int32, tokens int) {
+	ids = slices.Clone(ids)
+	for range tokens {
+		of := f.answer(ids, 0, nil)
+		fmt.Fprint(w, "data: ")
+		answer(w, of)
+		fmt.Fprint(w, "\n")
+		ids = append(ids, f.token(ids, nil))
+	}
+	fmt.Fprint(w, "data: [DONE]\n\n")
+}
+
+// token is the most likely one with biases, of those that may be made.
+func (f *Engine) token(ids []int32, biases map[int32]float64) int32 {
+	token, best := int32(0), math.Inf(-1)
+	for id, z := range f.Logits(ids) {
+		if f.Samplable > 0 && id >= f.Samplable {
+			break
+		}
+		if z += biases[int32(id)]; z > best {
+			token, best = int32(id), z
+		}
+	}
+	return token
 }
 
 func (f *Engine) contextMax() int {
@@ -150,16 +194,10 @@ func (f *Engine) answer(ids []int32, top int, biases map[int32]float64) any {
 	logits := f.Logits(ids)
 	logProbs := LogProbs(logits)
 	order := make([]int32, len(logits))
-	token, best := int32(0), math.Inf(-1)
 	for id := range order {
 		order[id] = int32(id)
-		if f.Samplable > 0 && id >= f.Samplable {
-			continue
-		}
-		if z := logits[id] + biases[int32(id)]; z > best {
-			token, best = int32(id), z
-		}
 	}
+	token := f.token(ids, biases)
 	slices.SortStableFunc(order, func(a, b int32) int {
 		if logProbs[a] > logProbs[b] {
 			return -1
