@@ -12,7 +12,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 mkdir -p "$folder"
 folder=$(realpath "$folder")
 
-# of NAME FILES...: whether NAME is installed as the files say.
+# is_new NAME FILES...: whether NAME is not yet installed as the files say.
 is_new() {
 	local name=$1
 	shift
