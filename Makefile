@@ -270,5 +270,13 @@ notebooks: build
 	fi
 	@$(NOTEBOOKS)/bin/python notebooks/execute.py $(NOTEBOOKS)/executed notebooks/*.ipynb
 
+# The page of the server, in headless Chromium; screenshots are in $(PAGE)/shots. Installs Playwright's library from the
+# registry of Node.js packages (10 MiB) into $(PAGE), and where they are missing Node.js and Chromium, with apt.
+PAGE := .page
+
+.PHONY: page
+page: build
+	@exec/serve/pagetest/run.sh $(BIN) $(PAGE)
+
 clean:
 	rm -rf bin

@@ -11,8 +11,10 @@ export class Answer {
     this.clear();
     box.addEventListener("pointerover", (event) => this.point(event.target.closest?.(".token")));
     box.addEventListener("pointerdown", (event) => this.point(event.target.closest?.(".token")));
-    box.addEventListener("pointerleave", () => this.hide());
-    box.addEventListener("scroll", () => this.hide());
+    box.addEventListener("pointerleave", (event) => {
+      if (event.pointerType === "mouse") this.hide(); // a finger that is lifted leaves too
+    });
+    box.addEventListener("scroll", () => this.scrolled());
     box.addEventListener("blur", () => this.hide());
     box.addEventListener("keydown", (event) => this.key(event));
     addEventListener("resize", () => this.hide());
@@ -23,6 +25,8 @@ export class Answer {
     this.box.replaceChildren();
     this.counts = [];
     this.total = 0;
+    this.follow = true; // the end stays in sight
+    this.top = 0;
   }
 
   // add shows text that tokens ({text, model, probability, bytes}) have given. The last model has their colour.
@@ -37,7 +41,6 @@ export class Answer {
   }
 
   span(part) {
-    const atEnd = this.box.scrollHeight - this.box.scrollTop - this.box.clientHeight < 48;
     const span = document.createElement("span");
     const model = part.tokens.at(-1)?.model;
     span.className = model === undefined ? "" : `token of-${model % 8}`;
@@ -45,7 +48,19 @@ export class Answer {
     span.textContent = part.text;
     span.tokens = part.tokens;
     this.box.append(span);
-    if (atEnd) this.box.scrollTop = this.box.scrollHeight;
+    this.frame ??= requestAnimationFrame(() => { // once for all tokens of a frame
+      this.frame = undefined;
+      if (this.follow) this.box.scrollTop = this.box.scrollHeight;
+    });
+  }
+
+  // scrolled keeps to the end until somebody scrolls up, and again from when they are back there.
+  scrolled() {
+    const { scrollTop, scrollHeight, clientHeight } = this.box;
+    if (scrollTop < this.top) this.follow = false;
+    else if (scrollHeight - scrollTop - clientHeight < 48) this.follow = true;
+    this.top = scrollTop;
+    this.hide();
   }
 
   // share is the part of the tokens that the last of all models has made.
@@ -72,7 +87,7 @@ export class Answer {
 
   words(t) {
     const sure = t.probability === undefined ? "" : `, probability ${percent(t.probability)}`;
-    return `${JSON.stringify(t.text)} by ${this.models[t.model] ?? "?"}${sure} (token ${t.index})`;
+    return `${JSON.stringify(t.text)}, token ${t.index}\n${this.models[t.model] ?? "?"}${sure}`;
   }
 
   hide() {

@@ -184,7 +184,7 @@ function tell(news) {
     }
     return row;
   }));
-  $("load").textContent = news.planned_tok_s
+  $("load").textContent = news.planned_tok_s && news.live > 0
     ? `Planned for ${news.live} live: ${news.planned_tok_s.toFixed(0)} tok/s.` : "";
 }
 
@@ -201,7 +201,6 @@ async function watch() {
         chats = news.chat;
         if ($("model").options.length === 0) await loadModels();
         tell(news);
-        timeline.draw();
         if (news.live > 0 || asking) wait = quick;
       } catch (error) {
         $("state").textContent = error instanceof Failure ? words(error) : "The server can not be reached.";
@@ -236,5 +235,6 @@ $("access-form").addEventListener("submit", (event) => {
   show("");
   wake();
 });
+$("span").addEventListener("change", () => timeline.show(Number($("span").value)));
 document.addEventListener("visibilitychange", () => wake());
 watch();
