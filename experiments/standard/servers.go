@@ -84,7 +84,8 @@ func (p processes) llama(e *experiment, m *models, folder string, i, port int) (
 	args := []string{
 		"--model", path, "--alias", names[i], "--host", "127.0.0.1", "--port", strconv.Itoa(port),
 		"--parallel", slots, "--ctx-size", strconv.Itoa(m.contexts * e.live()), "--threads", threads,
-		"--threads-batch", threads, "--flash-attn", "on", "--no-kv-unified", "--cache-ram", "0", "--no-warmup",
+		"--threads-batch", threads, "--flash-attn", "on", "--no-kv-unified", "--cache-ram", "0",
+		"--no-warmup", "--log-verbosity", "2",
 	}
 	about := fmt.Sprintf("llama.cpp's server (llama-cpp-python 0.3.36, built natively): bf16, %s slots that"+
 		" requests are pinned to, prefix cache on, flash attention, threads a model: %s", slots, threads)
@@ -100,8 +101,12 @@ func (p processes) vllm(e *experiment, m *models, folder string, i, port int) (*
 		"--enable-per-request-metrics", "--disable-uvicorn-access-log",
 	}
 	c := exec.Command(filepath.Join(p.folder, "vllm", "bin", "vllm"), args...)
-	c.Env = append(os.Environ(), "HF_HUB_OFFLINE=1", "VLLM_NO_USAGE_STATS=1", "DO_NOT_TRACK=1",
-		"VLLM_CPU_KVCACHE_SPACE=1", "VLLM_CPU_OMP_THREADS_BIND="+strconv.Itoa(i))
+	cache, err := filepath.Abs(filepath.Join(p.folder, "vllm-cache")) // of compiled code
+	if err != nil {
+		return nil, "", err
+	}
+	c.Env = append(os.Environ(), "VLLM_CACHE_ROOT="+cache, "HF_HUB_OFFLINE=1", "VLLM_NO_USAGE_STATS=1",
+		"DO_NOT_TRACK=1", "VLLM_CPU_KVCACHE_SPACE=1", "VLLM_CPU_OMP_THREADS_BIND="+strconv.Itoa(i))
 	about := "vLLM 0.32.0 for the processor (vllm-cpu): bf16, prefix cache on, compiled, one thread a model on" +
 		" a processor of its own"
 	return c, about, nil
