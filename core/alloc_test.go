@@ -45,8 +45,9 @@ func newLoop(t testing.TB, config core.Config, n int) *loop {
 			t.Fatal(err)
 		}
 		ln := &loopNode{
-			s: s, in: make([]core.Event, 0, 16*n+1), doneAt: make([]core.Time, len(config.Models), len(config.Models)+1),
-			subs: make([]core.Submission, 0, n), handoffs: make([]core.Handoff, 16*n),
+			s: s, in: make([]core.Event, 0, 16*n+1),
+			doneAt: make([]core.Time, len(config.Models), len(config.Models)+1),
+			subs:   make([]core.Submission, 0, n), handoffs: make([]core.Handoff, 16*n),
 		}
 		for range config.Models {
 			ln.results = append(ln.results, make([]core.Result, config.Requests))
@@ -72,7 +73,8 @@ func (l *loop) submit() {
 	front.in = append(front.in, core.Event{Kind: core.Submitted, Submission: &front.subs[len(front.subs)-1]})
 }
 
-// step handles the next instant at which a launch ends, a turn is asked for or something waits to be handed in.
+// step handles the next instant at which a launch ends, a turn is asked for or something waits to be
+// handed in.
 func (l *loop) step() {
 	pending := false
 	earliest := core.Time(0)

@@ -2,9 +2,9 @@ package core
 
 import "slices"
 
-// Time outside the engines: a request that has been admitted comes to its first call after Config.FrontNs, and
-// every call of a model joins its queue Model.DispatchNs after it was sent. Nobody is occupied meanwhile, so
-// that such times of several requests pass side by side.
+// Time outside the engines: a request that has been admitted comes to its first call after
+// Config.FrontNs, and every call of a model joins its queue Model.DispatchNs after it was sent.
+// Nobody is occupied meanwhile, so that such times of several requests pass side by side.
 
 // begin sends an admitted request to its first call.
 func (s *Scheduler) begin(slot int32, r *request) {

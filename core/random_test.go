@@ -337,7 +337,8 @@ func text(out *core.Actions) string {
 var swarm = flag.Int("swarm", 600, "random runs of TestTwin")
 
 // TestTwin: random runs of 1 to 4 models on 1 to 3 nodes, all policies, budgets, tiny pools, static
-// batches, calls a token, models that forget, calls and fronts that take time, cancellations and failures. The twin makes the same
+// batches, calls a token, models that forget, calls and fronts that take time, cancellations and
+// failures. The twin makes the same
 // decisions in every turn, shuffled turns give the same bytes (I9, I10), every invariant holds
 // after each (Check), the KV that each row finds is the request's own, and everybody leaves.
 func TestTwin(t *testing.T) {

@@ -133,8 +133,8 @@ func (t *twin) takeRows(m int) {
 	t.takeAmong(m, queue, func(*twinRequest) bool { return false })
 }
 
-// takeAmong: short rows before long prompts if there is a token budget, each in queue order. Who loses its
-// pages to another row does not go on by one any more.
+// takeAmong: short rows before long prompts if there is a token budget, each in queue order. Who
+// loses its pages to another row does not go on by one any more.
 func (t *twin) takeAmong(m int, queue []*twinRequest, leftOut func(r *twinRequest) bool) {
 	mo, page, budget := t.models[m], t.c.PageTokens, t.c.TokenBudget
 	rowsMax := t.c.Models[m].RowsMax
@@ -162,7 +162,8 @@ func (t *twin) takeAmong(m int, queue []*twinRequest, leftOut func(r *twinReques
 		budget += page
 	}
 	for _, r := range queue {
-		if r.place == "queued" && !leftOut(r) && (!long || fresh(r) > page) && budget > 0 && len(mo.rows) < rowsMax {
+		if r.place == "queued" && !leftOut(r) && (!long || fresh(r) > page) && budget > 0 &&
+			len(mo.rows) < rowsMax {
 			budget -= t.takeRow(r, m, budget)
 		}
 	}

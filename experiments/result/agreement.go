@@ -143,7 +143,7 @@ func (s *Summary) placeOf(r *Row) string {
 	var parts []string
 	for _, a := range s.Axes {
 		if a.Name != "variant" {
-			parts = append(parts, axisSymbol(a.Name)+" = "+r.Text(a.Name))
+			parts = append(parts, axisValue(a.Name, r.Text(a.Name)))
 		}
 	}
 	return strings.Join(parts, ", ")

@@ -213,7 +213,7 @@ func (r *Row) label(axes []string) string {
 		if axis == "policy" || axis == "variant" {
 			parts = append(parts, r.Text(axis))
 		} else {
-			parts = append(parts, axisSymbol(axis)+" = "+r.Text(axis))
+			parts = append(parts, axisValue(axis, r.Text(axis)))
 		}
 	}
 	if len(parts) == 0 {
@@ -317,14 +317,19 @@ func axisLabel(axis string) string {
 	return axis
 }
 
-func axisSymbol(axis string) string {
+// axisValue is a value of an axis as legends have it.
+func axisValue(axis, text string) string {
 	switch axis {
 	case "concurrency":
-		return "N"
+		return "N = " + text
 	case "thresholds":
-		return "B"
+		return "B = " + text
+	case "prompt_tokens":
+		return text + "-token prompts"
+	case "output_tokens":
+		return text + "-token answers"
 	default:
-		return axis
+		return strings.ReplaceAll(axis, "_", " ") + " = " + text
 	}
 }
 

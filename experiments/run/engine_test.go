@@ -37,6 +37,8 @@ func TestEngines(t *testing.T) {
 	}{
 		{"as it is", "", false, 6.5, 0},
 		{"2 visits", `host_call = "2ms"`, false, 6.5 + 2*2, 0},
+		{"2 visits on their way", `dispatch = "2ms"`, false, 6.5 + 2*2, 0},
+		{"3 tokens, each on its way", `call = "token", dispatch = "2ms"`, false, 6.5 + 3*2, 0},
 		{"3 rows", `host_step = "1ms", host_row = "2ms"`, false, 6.5 + 3*(1+2), 0},
 		{"3 tokens, each a call", `call = "token", host_call = "2ms"`, false, 6.5 + 3*2, 0},
 		{"visits of 10 and 12 tokens", `host_call_per_context_ns = 1000`, false, 6.5 + 0.022, 0},
@@ -87,6 +89,55 @@ func TestStaticBatches(t *testing.T) {
 	}
 }
 
+// TestOutsideTheEngine: two requests of 4 tokens, each a call of 1 ms. Time before a call or at the front
+// passes side by side; host time of a call is one after the other.
+func TestOutsideTheEngine(t *testing.T) {
+	text := strings.NewReplacer(`["SLSS"]`, `["SSSS", "SSSS"]`, "concurrency = 1", "concurrency = 2").
+		Replace(oneRequest)
+	for _, c := range []struct {
+		name, keys, front  string
+		latencyMs, firstMs float64
+	}{
+		{"calls", `call = "token"`, "", 4, 1},
+		{"calls on their way", `call = "token", dispatch = "2ms"`, "", 4 * (1 + 2), 1 + 2},
+		{"calls that the host begins", `call = "token", host_call = "2ms"`, "", 4 * (1 + 2*2), 1 + 2*2},
+		{"both and a front", `call = "token", dispatch = "2ms", host_call = "2ms"`, "5ms", 5 + 4*(1+2+2*2),
+			5 + 1 + 2 + 2*2},
+		{"a front", `rows_max = 0`, "5ms", 5 + 4, 5 + 1},
+	} {
+		text := strings.Replace(text, `name = "S",`, `name = "S", `+c.keys+`,`, 1)
+		if c.front != "" {
+			text += "[scheduler]\nfront = \"" + c.front + "\"\n"
+		}
+		summary := mustRun(t, parse(t, text), Options{Out: t.TempDir()}).Summary
+		latencyMs, _ := summary.Value(&summary.Rows[0], "latency_mean_ms")
+		firstMs, _ := summary.Value(&summary.Rows[0], "ttft_mean_ms")
+		if math.Abs(latencyMs-c.latencyMs) > 1e-9 || math.Abs(firstMs-c.firstMs) > 1e-9 {
+			t.Errorf("%s: first token after %v ms, all after %v; want %v and %v", c.name, firstMs, latencyMs,
+				c.firstMs, c.latencyMs)
+		}
+	}
+}
+
+// TestFirst: the first token of every answer is the large model's, or the small one's, whatever p: an answer
+// of one token takes 6 + 27.9 ms, or 6 ms.
+func TestFirst(t *testing.T) {
+	for first, want := range map[string]float64{"large": 33.9, "small": 6} {
+		for _, algorithm := range []string{"r2r", "citer", "collm", "rstitch"} {
+			text := strings.NewReplacer("output = 30", "output = 1", `"r2r"`, `"`+algorithm+`"`,
+				"p = 0.35", "p = 0.35\nfirst = \""+first+"\"", "concurrency = [2, 3]", "concurrency = [1]",
+				"concurrency = 2,", "concurrency = 1,", "replicates = 3", "replicates = 1").Replace(undrawn)
+			if algorithm == "rstitch" {
+				text = strings.Replace(text, "p = 0.35", "p = 0.35\np_return = 0.5", 1)
+			}
+			summary := mustRun(t, parse(t, text), Options{Out: t.TempDir()}).Summary
+			if got, _ := summary.Value(&summary.Rows[0], "ttft_mean_ms"); math.Abs(got-want) > 1e-9 {
+				t.Errorf("%s, %s first: first token after %v ms, want %v", algorithm, first, got, want)
+			}
+		}
+	}
+}
+
 // TestOneUser: at N = 1 no step waits for another, and throughput is 1 / (a + p b) of the mean costs of a
 // step of the SLM and of the LLM, whatever the policy and the batching: exactly by the chain, and in the
 // simulator within what 18,000 tokens show, 3 standard deviations.
@@ -108,6 +159,9 @@ func TestOneUser(t *testing.T) {
 			"thresholds = [1, 1], ", "").Replace(base), 6, 27.9},
 		{"calls a token", with(`call = "token", host_call = "5ms",`, `call = "token", host_call = "5ms",`), 11,
 			32.9},
+		{"calls a token on their way", with(`call = "token", dispatch = "5ms",`,
+			`call = "token", dispatch = "5ms",`), 11, 32.9},
+		{"calls a visit on their way", with(`dispatch = "5ms",`, `dispatch = "5ms",`), 6 + 0.35*5, 32.9},
 		{"calls a visit", with(`host_call = "5ms",`, `host_call = "5ms",`), 6 + 0.35*5, 32.9},
 		{"no graphs", with("", `launch = { graphs = "none", eager = "18ms" },`), 6, 45.9},
 		{"decode graphs", with(`launch = { graphs = "decode", eager = "9ms" },`,

@@ -168,6 +168,12 @@ func predictionNote(p *spec.Point, s *chain.Solution) string {
 	if mean := p.MeanRows(); mean != "" {
 		parts = append(parts, "for the mean step ("+mean+")")
 	}
+	if p.First {
+		parts = append(parts, "as if first tokens were drawn like others")
+	}
+	if p.FrontNs > 0 {
+		parts = append(parts, "without the time of requests at the front")
+	}
 	for _, r := range s.Rounding {
 		if r.Relative != 0 {
 			parts = append(parts, fmt.Sprintf("with step times rounded to %d ns, which costs %.3g %% of one"+

@@ -19,13 +19,13 @@ func configure(p *spec.Point, policy core.Policy) core.Config {
 		Algorithm: p.Algorithm, Policy: policy, Admission: p.Admission,
 		Requests: p.Concurrency + p.Queue, LiveMax: p.Concurrency,
 		ContextMax: p.ContextMax, PageTokens: p.PageTokens, TokenBudget: p.Budget,
-		Static: p.Static, Unmixed: p.Unmixed,
+		Static: p.Static, Unmixed: p.Unmixed, FrontNs: p.FrontNs,
 	}
 	nodes := 1
 	for _, m := range p.Models {
 		c.Models = append(c.Models, core.Model{
 			Name: m.Name, Node: m.Node, Pages: m.Pages, RowsMax: m.RowsMax,
-			TokenCalls: m.TokenCalls, Forgets: m.Forgets,
+			TokenCalls: m.TokenCalls, Forgets: m.Forgets, DispatchNs: m.DispatchNs,
 		})
 		nodes = max(nodes, m.Node+1)
 	}

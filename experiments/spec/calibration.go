@@ -10,7 +10,7 @@ import (
 )
 
 // calibrationParts are what a calibration file may say of a system.
-var calibrationParts = []string{"models", "devices", "links", "router"}
+var calibrationParts = []string{"models", "devices", "links", "router", "scheduler"}
 
 // calibrated lays a document over the calibration files that it names, which it then need not have in it.
 func (l *loader) calibrated(root *node, variant bool) *node {

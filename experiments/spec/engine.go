@@ -3,15 +3,21 @@ package spec
 import (
 	"math"
 	"slices"
+	"time"
 
+	"tokenrouter/core"
 	"tokenrouter/sim/latency"
 )
 
-// engine reads what kind of engine runs a model: what a call of it is and leaves, and what its loop and its
-// launches cost beyond the steps.
+// engine reads what kind of engine runs a model: what a call of it is and leaves, how long it is on its way,
+// and what the engine's loop and its launches cost beyond the steps.
 func (l *loader) engine(m *section, model *Model) {
 	model.TokenCalls = m.word("call", "visit", "visit", "token") == "token"
 	model.Forgets = !m.boolean("reuse", true)
+	model.DispatchNs = m.duration("dispatch", 0, 0)
+	if model.DispatchNs > core.DelayMax {
+		m.wrong("dispatch", "want at most %v", time.Duration(core.DelayMax))
+	}
 	host := latency.Host{
 		StepNs: m.duration("host_step", 0, 0), RowNs: m.duration("host_row", 0, 0),
 		CallNs:           m.duration("host_call", 0, 0),

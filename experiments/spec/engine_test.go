@@ -80,6 +80,9 @@ func TestEngineProblems(t *testing.T) {
 			` the nearest known is models[0].launch.eager`},
 		{"host time", `host_call_per_context_ns = -1.0`,
 			`models[0].host_call_per_context_ns = -1.0, want a finite number of at least 0`},
+		{"dispatch", `dispatch = "-1ms"`, `models[0].dispatch = "-1ms", want`},
+		{"dispatch of months", `dispatch = "1000h"`, `models[0].dispatch = "1000h", want at most 277h46m40s`},
+		{"dispatch without a unit", `dispatch = 5`, `models[0].dispatch = 5, want a duration with its unit`},
 		{"the old name", `host_handoff = "1ms"`, `models[0].host_handoff = "1ms", unknown key`},
 	} {
 		got := problemsOf(t, strings.Replace(good, `name = "SLM",`, `name = "SLM", `+c.keys+`,`, 1))
@@ -98,6 +101,25 @@ func TestEngineProblems(t *testing.T) {
 		s, err := Parse("s.toml", text+"[scheduler]\nsteps = \"apart\"\n")
 		if err != nil || !s.Points[0].Unmixed || len(s.Points[0].Warnings) != warnings {
 			t.Errorf("steps apart: %v, %+v, want %d warnings", err, s, warnings)
+		}
+	}
+	for router, want := range map[string]string{
+		"p = 0.0\nfirst = \"large\"":   `want drawn beside p = 0: no other token of that model is possible`,
+		"p = 1.0\nfirst = \"small\"":   `want drawn beside p = 1: no other token of that model is possible`,
+		"p = 0.35\nfirst = \"little\"": `want one of "drawn", "small", "large"`,
+	} {
+		got := problemsOf(t, strings.Replace(good, "p = 0.35", router, 1))
+		if len(got) != 1 || !strings.Contains(got[0], "router.first = ") || !strings.Contains(got[0], want) {
+			t.Errorf("first: problems\n%v\nwant\n%s", got, want)
+		}
+	}
+	for front, want := range map[string]string{
+		`"-5ms"`:  `20: scheduler.front = "-5ms", want`,
+		`"1000h"`: `20: scheduler.front = "1000h", want at most 277h46m40s`,
+	} {
+		if got := problemsOf(t, good+"[scheduler]\nfront = "+front+"\n"); len(got) != 1 ||
+			!strings.HasPrefix(got[0], want) {
+			t.Errorf("front: problems\n%v\nwant\n%s", got, want)
 		}
 	}
 	got := problemsOf(t, good+"[scheduler]\nbatching = \"statc\"\n")

@@ -137,6 +137,9 @@ var Keys = []Key{
 		"host time a row that begins a call: matching, locks, cache updates; default 0"},
 	{"models[].host_call_per_context_ns", "number >= 0", "any model",
 		"the same a token of such a row, in KV or fed, ns; default 0"},
+	{"models[].dispatch", "duration", "any model",
+		"time that a call is on its way to the engine, side by side with others, which occupies nobody: a" +
+			" dispatcher, HTTP; default 0"},
 	{"models[].launch.graphs", "extend | decode | none", "any model",
 		"steps that are captured and replayed: any, those of one fresh token a row, none; default extend"},
 	{"models[].launch.rows", "integers", "any model",
@@ -168,6 +171,8 @@ var Keys = []Key{
 	{"router.p", "0 to 1", "r2r, citer, collm and rstitch",
 		"probability that a token of the small model goes to the large one"},
 	{"router.p_return", "0 to 1", "rstitch", "probability that the large model returns after a token"},
+	{"router.first", "drawn | small | large", "r2r, citer, collm and rstitch",
+		"who makes the first token of every answer: drawn as all others, or always the same; default drawn"},
 	{"router.easy", "0 to 1", `outcome "bursts"`, "p at an easy position"},
 	{"router.hard", "0 to 1", `outcome "bursts"`, "p at a hard position"},
 	{"router.hard_tokens", "number >= 1", `outcome "bursts"`, "mean length of a hard stretch"},
@@ -252,6 +257,9 @@ var Keys = []Key{
 	{"scheduler.steps", "mixed | apart", "any spec",
 		"apart: while some request is fed more than a token, those that go on where they are by one wait, as in" +
 			" engines that run extend and decode steps apart; default mixed"},
+	{"scheduler.front", "duration", "any spec",
+		"time from a request's admission to its first call, side by side with others, which occupies nobody:" +
+			" HTTP and tokenizer of a server; default 0"},
 	{"scheduler.page_tokens", "integer >= 1", "any spec", "tokens of a KV page; default 16"},
 	{"scheduler.token_budget", "integer >= 0", "any spec",
 		"most tokens fed in a launch; default 0, no bound"},

@@ -19,6 +19,9 @@ import (
 // Host time that counts rows which begin a call is exact where all do: every token is a call, or no request
 // goes on where it is, as at R2R's large model. Otherwise it is that of the mean share of rows, those that
 // did not come from the same model.
+//
+// Time before a call is that of one request alone, which waits for it; of several it passes side by side,
+// which the throughput model does not know.
 func (p *Point) byRows(context float64) {
 	var fresh []float64
 	for i := range p.Models {
@@ -27,7 +30,11 @@ func (p *Point) byRows(context float64) {
 			m.unknown = "the step time of " + m.Name + " is not known before it is measured"
 			continue
 		}
-		calls := latency.CountsReturns(m.Latency)
+		if m.DispatchNs > 0 && p.Concurrency > 1 {
+			m.unknown = "calls of " + m.Name + " take time outside its engine (dispatch), side by side"
+			continue
+		}
+		calls := latency.CountsReturns(m.Latency) || m.DispatchNs > 0
 		if p.Routing == nil && (calls || !rowsOnly(m.Latency)) {
 			continue // nothing is known of steps
 		}
@@ -119,7 +126,8 @@ func (m *Model) meanNs(rows int, row meanRow) (ns int64, ok bool) {
 }
 
 // stepNs is the mean step time of a shape of which each row begins a call with a probability: host time is
-// linear in such rows and their tokens. It is negative if it is not known.
+// linear in such rows and their tokens, and dispatch is that of the one row. It is negative if it is not
+// known.
 func (m *Model) stepNs(shape latency.Shape, returns float64) (ns float64, inRange bool) {
 	none, inRange := m.Latency.StepNs(shape)
 	if none < 0 || returns == 0 {
@@ -130,7 +138,7 @@ func (m *Model) stepNs(shape latency.Shape, returns float64) (ns float64, inRang
 	if all < 0 {
 		return float64(all), inRange
 	}
-	return float64(none) + returns*float64(all-none), inRange
+	return float64(none) + returns*float64(all-none+m.DispatchNs), inRange
 }
 
 // MeanRows says in words for which rows the throughput model takes the step times; empty if they depend on

@@ -86,6 +86,8 @@ func TestUnpredictable(t *testing.T) {
 			" the mean"},
 		{"static batches", good + "[scheduler]\nbatching = \"static\"\n", "batches are static: fewer than the" +
 			" concurrency run until the last of a batch has left"},
+		{"dispatch", with(`name = "LLM",`, `name = "LLM", dispatch = "1ms",`),
+			"calls of LLM take time outside its engine (dispatch), side by side"},
 		{"dependent verdicts",
 			with("p = 0.35", "outcome = \"bursts\"\np = 0.35\neasy = 0.1\nhard = 0.9\nhard_tokens = 5"),
 			"verdicts are not independent draws"},

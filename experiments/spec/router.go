@@ -26,6 +26,7 @@ func (l *loader) router(s *section, p *Point) {
 			break
 		}
 		leave, back := s.probability("p"), s.probability("p_return")
+		l.first(s, p, algorithm, leave)
 		p.Routing = [][]float64{{1 - leave, leave}, {back, 1 - back}}
 		p.Commit = [][]float64{{1, 0}, {1, 1}}
 	case "me":
@@ -136,10 +137,30 @@ func (l *loader) judged(s *section, p *Point, algorithm string) {
 		p.Outcome = source
 	}
 	p.Algorithm = judgedBy(algorithm, law, share)
+	l.first(s, p, algorithm, share)
 	if law == "bernoulli" {
 		p.Routing = [][]float64{{1 - share, share}, {1, 0}}
 		p.Commit = [][]float64{{1, 0}, {1, 0}}
 	}
+}
+
+// first reads whether all answers begin with a token of one model. CITER's score of a token is high where it
+// is to be kept.
+func (l *loader) first(s *section, p *Point, algorithm string, share float64) {
+	word := s.word("first", "drawn", "drawn", "small", "large")
+	if word == "drawn" {
+		return
+	}
+	if len(l.problems) == 0 && (word == "large" && share == 0 || word == "small" && share == 1) {
+		s.wrong("first", "want drawn beside p = %v: no other token of that model is possible", share)
+		return
+	}
+	first := outcome.First{Source: p.Outcome}
+	_, confident := p.Algorithm.(route.CITER)
+	if (word == "large") != confident {
+		first.Verdict = outcome.AlwaysRouted
+	}
+	p.Outcome, p.First = first, true
 }
 
 // judgedBy gives the rule whose threshold makes the verdict of the law. Bernoulli scores are uniform in

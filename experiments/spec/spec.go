@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"tokenrouter/core"
 	"tokenrouter/core/keyed"
@@ -82,7 +83,8 @@ type Model struct {
 	Latency latency.Model
 	Beside  float64 // factor of the step time while another model of the node runs, from 1
 
-	TokenCalls, Forgets bool // as in core.Model
+	TokenCalls, Forgets bool  // as in core.Model
+	DispatchNs          int64 // as in core.Model
 
 	// ByRows holds the step time in ns of a batch of 1, 2, ... rows up to the concurrency; nil if the throughput
 	// model can not tell it. If the time depends on more than the rows, it is that of the mean row, of FreshMean
@@ -109,6 +111,7 @@ type Point struct {
 	Algorithm core.Algorithm // nil for a single model
 	Outcome   outcome.Source // nil with Paths or a Trace
 	Paths     [][]int        // a request each: the model that makes each token
+	First     bool           // the first token of every answer has one verdict, which the chain does not know
 	Trace     string         // file of recorded requests, their workload too; empty if there is none
 	Play      outcome.Play   // what of Trace is played
 	// Routing and Commit are P and C of the throughput model; nil if verdicts are not independent draws.
@@ -116,8 +119,9 @@ type Point struct {
 
 	Policy     Policy
 	Admission  core.Admission
-	Static     bool // batches, as in core.Config
-	Unmixed    bool // steps, as in core.Config
+	Static     bool  // batches, as in core.Config
+	Unmixed    bool  // steps, as in core.Config
+	FrontNs    int64 // as in core.Config
 	PageTokens int
 	Budget     int
 	ContextMax int
@@ -384,6 +388,10 @@ func (l *loader) scheduler(s *section, p *Point) {
 	if p.Unmixed && p.goOn() {
 		l.warnings = append(l.warnings, "the chain, where it predicts and plans, lets requests that come to a"+
 			" model and requests that go on there share a step, which scheduler.steps = \"apart\" does not")
+	}
+	p.FrontNs = s.duration("front", 0, 0)
+	if p.FrontNs > core.DelayMax {
+		s.wrong("front", "want at most %v", time.Duration(core.DelayMax))
 	}
 	const tokensMax = 1 << 30
 	p.PageTokens = int(s.whole("page_tokens", 16, 1, 1<<16))

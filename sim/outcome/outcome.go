@@ -6,6 +6,7 @@
 //
 //   - Uniform: an independent draw at every position and model.
 //   - Modulated (NewBursts, NewModulated): easy and hard stretches, a hidden Markov chain.
+//   - First: one verdict for the first token of every answer; all else from another source.
 //   - Recorded: a trace (package trace), by its paths or by its signals.
 package outcome
 
