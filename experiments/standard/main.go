@@ -174,6 +174,12 @@ func (r *report) at(ctx context.Context, o *ours, engines []*engine, prompts [][
 	if _, err := o.measure(ctx, warm, prompts, planner); err != nil {
 		return nil, err
 	}
+	warm.Tokens = min(p.Tokens, warmCalls)
+	for _, g := range engines {
+		if _, err := g.measure(ctx, r.e, warm, prompts); err != nil {
+			return nil, err
+		}
+	}
 	best := make([]*measurement, 1+len(engines))
 	for range r.e.Rounds {
 		m, err := o.measure(ctx, p, prompts, planner)
@@ -182,12 +188,7 @@ func (r *report) at(ctx context.Context, o *ours, engines []*engine, prompts [][
 		}
 		best[0] = better(best[0], m)
 		for i, g := range engines {
-			if p.routing != nil {
-				m, err = g.standard(r.e, p, prompts)
-			} else {
-				m, err = g.alone(ctx, p, prompts)
-			}
-			if err != nil {
+			if m, err = g.measure(ctx, r.e, p, prompts); err != nil {
 				return nil, err
 			}
 			best[1+i] = better(best[1+i], m)
@@ -199,8 +200,9 @@ func (r *report) at(ctx context.Context, o *ours, engines []*engine, prompts [][
 	return best, nil
 }
 
-// warmTokens are made before ours is measured, so that its thresholds are planned.
-const warmTokens = 256
+// Before ours is measured it makes some tokens, so that its thresholds are planned; so do engines, some of
+// which compile what they first need when they need it.
+const warmTokens, warmCalls = 256, 8
 
 func better(a, b *measurement) *measurement {
 	if a == nil || b.ThroughputTok > a.ThroughputTok {

@@ -126,6 +126,14 @@ func (m *measurement) compare(ours [][]int32) {
 	m.Equal = float64(equal) / float64(total)
 }
 
+// measure measures an engine at a point.
+func (g *engine) measure(ctx context.Context, e *experiment, p point, prompts [][]int32) (*measurement, error) {
+	if p.routing == nil {
+		return g.alone(ctx, p, prompts)
+	}
+	return g.standard(e, p, prompts)
+}
+
 // standard measures an engine behind the plain dispatcher.
 func (g *engine) standard(e *experiment, p point, prompts [][]int32) (*measurement, error) {
 	d := remote.Dispatcher{Algorithm: p.routing.rule()}

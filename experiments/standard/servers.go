@@ -43,6 +43,7 @@ func (p processes) start(ctx context.Context, e *experiment, m *models, kind rem
 		}
 		return errors.Join(errs...)
 	}
+	var at []remote.Config
 	for i, folder := range m.folders {
 		port, err := freePort()
 		if err != nil {
@@ -62,9 +63,12 @@ func (p processes) start(ctx context.Context, e *experiment, m *models, kind rem
 			return nil, errors.Join(err, of.stop())
 		}
 		running = append(running, s)
-		client, err := s.wait(ctx, e, remote.Config{
+		at = append(at, remote.Config{
 			Name: names[i], Engine: kind, URL: "http://127.0.0.1:" + strconv.Itoa(port), Vocab: m.configs[i].Vocab,
 		})
+	}
+	for i, s := range running { // they start side by side
+		client, err := s.wait(ctx, e, at[i])
 		if err != nil {
 			return nil, errors.Join(err, of.stop())
 		}
@@ -149,8 +153,7 @@ func (s *server) wait(ctx context.Context, e *experiment, c remote.Config) (*rem
 			s.ended <- of
 			return nil, fmt.Errorf("%s has ended (%w): see %s", s.process.Path, of, s.log.Name())
 		case <-ctx.Done():
-			return nil, fmt.Errorf("%s does not serve within %v: %w: see %s", s.process.Path, e.startTimeoutNs, err,
-				s.log.Name())
+			return nil, fmt.Errorf("%s does not serve, %w: %w: see %s", s.process.Path, ctx.Err(), err, s.log.Name())
 		case <-time.After(pause):
 		}
 	}
