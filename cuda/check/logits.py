@@ -1,8 +1,8 @@
-"""Compares the logits of a model folder with what PyTorch makes of the same weights: logits.py FOLDER LOGITS.json.
+"""Compares logits of a model folder with what PyTorch makes of the same weights: logits.py FOLDER LOGITS.json.
 
-Needs PyTorch alone. Weights are read as they are (bf16) and everything is computed in float32, on the card if there
-is one. Prints the largest distance, in spreads (standard deviations) of the logits, and fails beyond the bound that
-exec/model/transformers has for bf16.
+Needs PyTorch alone. Weights are read as they are (bf16) and everything is computed in float32, on the card if
+there is one. Prints the largest distance, in spreads (standard deviations) of the logits, and fails beyond the
+bound that exec/model/transformers has for bf16.
 """
 
 import json
@@ -14,7 +14,7 @@ import sys
 import torch
 
 # exec/model/transformers: BF16Tolerance.
-TOLERANCE = 0.05
+TOLERANCE = 0.06
 
 
 def weights(folder: pathlib.Path, device: str) -> dict[str, torch.Tensor]:

@@ -20,8 +20,8 @@ func suite(kernels string) nativetest.Suite {
 // TestSuite: the suite of native devices, with graphs.
 func TestSuite(t *testing.T) { suite("graphs own").Run(t) }
 
-// TestEager: how requests, pages and steps go together without graphs.
-func TestEager(t *testing.T) { suite("eager own").RunSteps(t) }
+// TestEager: how requests, pages and steps go together without graphs, which is all that is different then.
+func TestEager(t *testing.T) { suite("eager own").RunLaws(t, "qwen2-window") }
 
 // TestFaults: a call of the runtime that fails ends the step, and its model, with a text that says which;
 // another model of the device goes on.

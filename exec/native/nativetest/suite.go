@@ -64,6 +64,10 @@ func (s Suite) RunSteps(t *testing.T) {
 	t.Run("router of another model", s.routerOfAnother)
 }
 
+// RunLaws runs how requests, pages and steps go together for one published case: what is left to show of a
+// device's second way to do the same.
+func (s Suite) RunLaws(t *testing.T, published string) { s.laws(t, caseOf(published)) }
+
 // laws: how requests, pages and steps of a model go together.
 func (s Suite) laws(t *testing.T, c model.Config) {
 	for _, law := range []struct {
