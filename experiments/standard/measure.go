@@ -127,7 +127,8 @@ func (m *measurement) compare(ours [][]int32) {
 }
 
 // measure measures an engine at a point.
-func (g *engine) measure(ctx context.Context, e *experiment, p point, prompts [][]int32) (*measurement, error) {
+func (g *engine) measure(ctx context.Context, e *experiment, p point, prompts [][]int32,
+) (*measurement, error) {
 	if p.routing == nil {
 		return g.alone(ctx, p, prompts)
 	}
