@@ -1,4 +1,5 @@
-// Package models_test asks the trained models and routers of this folder the fixed test problems, on the CPU device.
+// Package models_test asks the trained models and routers of this folder the fixed test problems, on the CPU
+// device.
 package models_test
 
 import (
@@ -107,8 +108,9 @@ func card(t *testing.T, model string) (correct int) {
 	return 0
 }
 
-// TestAccuracy: on all test problems the device is right as often as the model's card says, but for near-ties that bf16
-// decides either way; and the models are as far apart as experiments on routing want them (experiments/train).
+// TestAccuracy: on all test problems the device is right as often as the model's card says, but for near-ties
+// that bf16 decides either way; and the models are as far apart as experiments on routing want them
+// (experiments/train).
 func TestAccuracy(t *testing.T) {
 	const apart = 8 // problems of 500: 1.6 %
 	problems := testProblems(t)
