@@ -1,8 +1,8 @@
-"""Compares logits of a model folder with what PyTorch makes of the same weights: logits.py FOLDER LOGITS.json.
+"""Compares logits of a model folder with what PyTorch makes of its weights: logits.py FOLDER LOGITS.json.
 
 Needs PyTorch alone. Weights are read as they are (bf16) and everything is computed in float32, on the card if
-there is one. Prints the largest distance, in spreads (standard deviations) of the logits, and fails beyond the
-bound that exec/model/transformers has for bf16.
+there is one. Prints the largest distance, in spreads (standard deviations) of the logits, and fails beyond
+the bound that exec/model/transformers has for bf16.
 """
 
 import json
