@@ -12,16 +12,16 @@ import (
 
 // point is what is asked: so many requests at the same time, each for as many tokens, under a rule.
 type point struct {
-	Requests int
-	Tokens   int
-	Rule     string       // empty: the large model only
+	Requests int          `json:"requests"`
+	Tokens   int          `json:"tokens"`
+	Rule     string       `json:"rule"` // empty: the large model only
 	routing  *routingKeys // of Rule
 }
 
 // measurement is what a system gave at a point.
 type measurement struct {
 	point
-	System        string
+	System        string  `json:"system"`
 	ThroughputTok float64 `json:"throughput_tok_s"` // all tokens over the time until the last request has ended
 	TTFTMs        float64 `json:"ttft_ms"`          // mean over requests
 	LatencyMs     float64 `json:"latency_ms"`       // mean over requests
