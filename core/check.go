@@ -129,20 +129,18 @@ func (s *Scheduler) checkPlaces() error {
 	places := make([]int, len(s.requests))
 	for m := range s.models {
 		mo := &s.models[m]
-		for _, seat := range mo.queue {
-			slot := seat.of.slot
-			places[slot]++
-			if seat != s.seat(slot, m) || seat.state != seatQueued {
-				return fmt.Errorf("I4: model %d slot %d is in the queue, its seat is in state %d",
-					m, slot, s.seat(slot, m).state)
-			}
-		}
-		for _, seat := range mo.coming {
-			slot := seat.of.slot
-			places[slot]++
-			if seat != s.seat(slot, m) || seat.state != seatComing {
-				return fmt.Errorf("I4: model %d slot %d is on its way to the queue, its seat is in state %d",
-					m, slot, s.seat(slot, m).state)
+		for _, list := range []struct {
+			seats []*seat
+			state seatState
+			where string
+		}{{mo.queue, seatQueued, "in the queue"}, {mo.coming, seatComing, "on its way to the queue"}} {
+			for _, seat := range list.seats {
+				slot := seat.of.slot
+				places[slot]++
+				if seat != s.seat(slot, m) || seat.state != list.state {
+					return fmt.Errorf("I4: model %d slot %d is %s, its seat is in state %d", m, slot, list.where,
+						s.seat(slot, m).state)
+				}
 			}
 		}
 		if s.busy>>m&1 == 0 {

@@ -189,7 +189,7 @@ func (f *loadFlags) config(c *cobra.Command, where string) (l load.Config, total
 	if l.Open && !f.inFlight.set {
 		l.InFlight = loadOpen
 	}
-	if l.Key, err = (&serveFlags{keyFile: f.keyFile}).key(); err != nil {
+	if l.Key, err = apiKey(f.keyFile); err != nil {
 		return l, 0, err
 	}
 	if l.Prompts, err = f.prompts(c.InOrStdin()); err != nil {

@@ -140,7 +140,7 @@ func (f *serveFlags) describe(args []string, flags *pflag.FlagSet) (s *spec.Syst
 
 // run serves until the context of c ends.
 func (f *serveFlags) run(c *cobra.Command, args []string) (err error) {
-	key, err := f.key()
+	key, err := apiKey(f.keyFile)
 	if err != nil {
 		return err
 	}
@@ -204,18 +204,18 @@ func (f *serveFlags) open(c *cobra.Command, plan *system.Plan, server *serve.Ser
 	return server.Serve(c.Context(), listener, running.Loop)
 }
 
-// key is the API key, empty for none.
-func (f *serveFlags) key() (string, error) {
-	if f.keyFile == "" {
+// apiKey is what --api-key-file = file says, or the variable; empty for none.
+func apiKey(file string) (string, error) {
+	if file == "" {
 		return os.Getenv(keyVariable), nil
 	}
-	if err := regularFile("--api-key-file", f.keyFile); err != nil {
+	if err := regularFile("--api-key-file", file); err != nil {
 		return "", err
 	}
-	data, err := os.ReadFile(f.keyFile)
+	data, err := os.ReadFile(file)
 	key := strings.TrimSpace(string(data))
 	if err == nil && key == "" {
-		err = fmt.Errorf("%s is empty, want a key", f.keyFile)
+		err = fmt.Errorf("%s is empty, want a key", file)
 	}
 	return key, badInput(err)
 }
