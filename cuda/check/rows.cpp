@@ -1,3 +1,4 @@
+#include "../kernels/random.h"
 #include "../kernels/rows.h"
 
 #include "check.h"
@@ -88,11 +89,36 @@ void swiglus(Numbers& n, int64_t width, bool bias) {
   }
 }
 
+// Random weights go where weights that are put go: rows and columns in runs that lie apart, nothing else.
+void fills(Numbers& n) {
+  const int64_t rows = 6, columns = 10, stride = 32, height = 20;
+  const cuda::Drawn drawn = {n.bits(), 0.25, 1e-6};
+  Memory<uint16_t> matrix(height * stride);
+  Memory<float> vector(height);
+  CHECK_CUDA(
+      cuda::fillRandom(drawn, {rows, columns, matrix.data(), stride, nullptr, 1, 2, 5, 4, 8}, stream()));
+  CHECK_CUDA(cuda::fillRandom(drawn, {rows, 1, nullptr, 0, vector.data(), 3, 6, 6, 1, 1}, stream()));
+  std::vector<uint16_t> want(size_t(height * stride), 0xffff);
+  for (int64_t i = 0; i < rows * columns; i++) {
+    const int64_t row = i / columns, k = i % columns;
+    want[size_t((1 + row / 2 * 5 + row % 2) * stride + k / 4 * 8 + k % 4)] = cuda::drawnReference(drawn, i);
+  }
+  CHECK(matrix.read() == want, "random matrix");
+  const std::vector<float> got = vector.read();
+  for (int64_t i = 0; i < height; i++) {
+    const bool filled = i >= 3 && i < 3 + rows;
+    const float number = got[size_t(i)];
+    CHECK(filled ? number == native::widen(cuda::drawnReference(drawn, i - 3)) : isnan(number),
+          "random vector [%d] = %g", int(i), double(number));
+  }
+}
+
 }  // namespace
 
 void rows(uint64_t seed) {
   Numbers n(seed);
   embeds(n);
+  fills(n);
   for (int64_t width : {1, 30, 64, 100, 1024}) {
     for (bool gathered : {false, true}) {
       norms(n, width, false, false, gathered);

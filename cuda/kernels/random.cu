@@ -1,5 +1,6 @@
 #include "random.h"
 
+#include "../../exec/native/halves.h"
 #include "common.cuh"
 
 namespace cuda {
@@ -44,10 +45,7 @@ cudaError_t fillRandom(const Drawn& drawn, const Filled& filled, cudaStream_t st
 
 uint16_t drawnReference(const Drawn& d, int64_t i) {
   volatile double product = d.scale * sumAt(d.state, i);
-  const float f = float(d.mean + product);
-  uint32_t bits;
-  memcpy(&bits, &f, sizeof bits);
-  return uint16_t((bits + 0x7fffu + (bits >> 16 & 1)) >> 16);
+  return native::narrow(float(d.mean + product));
 }
 
 }  // namespace cuda
