@@ -15,15 +15,15 @@ import (
 // backends are the worlds that a run may take place in, in the order of the help; only the built ones can be
 // used.
 var (
-	backends = []string{"sim", "cpu", "cuda", "http"}
+	backends = append([]string{"sim"}, spec.Backends...)
 	built    = builtBackends()
 )
 
 func builtBackends() []string {
 	if cuda.Built {
-		return backends[:3]
+		return backends
 	}
-	return backends[:2]
+	return backends[:len(backends)-1]
 }
 
 // hardware is what runs real models, by name.

@@ -70,7 +70,7 @@ workload = { kind = "closed", concurrency = 2, requests = 4, prompt = 4, output 
 		{"shards", []string{"run", short, "--shard", "1/2"}, []string{"--shard = \"1/2\": measured points"}},
 		{"workers", []string{"run", short, "--workers", "2"}, []string{"--workers = \"2\": measured points"}},
 		{"not built", []string{"run", other}, []string{`system.backend = "cuda" is not built in, want sim, cpu`}},
-		{"not built, by flag", []string{"run", short, "--backend", "http"}, []string{`"http" is not built in`}},
+		{"not built, by flag", []string{"run", short, "--backend", "cuda"}, []string{`"cuda" is not built in`}},
 		{"predicted without times", []string{"predict", short}, []string{"is not known before it is measured"}},
 	})
 }

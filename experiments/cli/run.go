@@ -53,8 +53,8 @@ other machines are taken in with --merge.
 A spec with a [system] is run by real models, on the backend that it names: step times are measured
 first, then every point, one after another, with what the chain and the simulator say of it beside.
 --backend sim simulates it only. With [[routing]], systems answer problems of a task, whose final
-answers are scored; answers.jsonl has them all. Of the backends, cuda is in programs that make cuda has
-built, and http in none yet.`,
+answers are scored; answers.jsonl has them all. The backend cuda is in programs that make cuda has
+built.`,
 		Example: `  tokenrouter run experiments/threshold.toml
   tokenrouter run experiments/schedules.toml --json
   tokenrouter run experiments/threshold.toml --out results/mine --workers 4

@@ -36,7 +36,7 @@ func (l *loader) hardware(top *section, calibration string) {
 	if h.System != nil {
 		h.Backend = h.System.Backend
 	}
-	h.Backend = s.word("backend", h.Backend, "cpu", "cuda", "http")
+	h.Backend = s.word("backend", h.Backend, Backends...)
 	h.Calibrate = s.boolean("calibrate", false)
 	h.Probe = s.probe()
 	if path, _ := l.file(s, "calibration"); path != "" {

@@ -125,7 +125,7 @@ func TestHardwareProblems(t *testing.T) {
 		{"no file", `file = "pair.toml", `, "", ":2: system.file: missing, want the file of a system"},
 		{"no such file", "pair.toml", "other.toml", `:2: system.file = "other.toml", want a file that can be read`},
 		{"backend", "calibrate = true", `calibrate = true, backend = "cpus"`,
-			`:2: system.backend = "cpus", want one of "cpu", "cuda", "http", the nearest is "cpu"`},
+			`:2: system.backend = "cpus", want one of "cpu", "cuda", the nearest is "cpu"`},
 		{"a fault of the system", "pair.toml", "steps.toml",
 			`steps.toml:7: models[0].dir: missing, want dir, or shape`},
 		{"node", `{ file = "pair.toml", calibrate = true }`, "{ file = \"pair.toml\" }\n" +

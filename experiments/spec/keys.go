@@ -33,7 +33,7 @@ var Keys = []Key{
 		"all points of a replicate meet the same world; default true"},
 
 	{"system.file", "file", "a spec that real models run", "their system, as for generate; names as in models"},
-	{"system.backend", "cpu | cuda | http", "a spec that real models run",
+	{"system.backend", "cpu | cuda", "a spec that real models run",
 		"what runs them; default that of system.file, or cpu"},
 	{"system.calibrate", "boolean", "a spec that real models run",
 		"measure the step times for prediction and simulation first; then there are no models; default false"},

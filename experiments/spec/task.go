@@ -100,10 +100,10 @@ func (r *routing) stays() bool {
 
 // routings reads the systems that are compared.
 func (l *loader) routings(top *section) {
-	h := &Hardware{Backend: "cpu"}
+	h := &Hardware{Backend: Backends[0]}
 	l.spec.Hardware = h
 	if s := top.sub("system"); s != nil {
-		h.Backend = s.word("backend", "cpu", "cpu", "cuda", "http")
+		h.Backend = s.word("backend", Backends[0], Backends...)
 		h.Calibrate = s.boolean("calibrate", false)
 		for _, key := range []string{"file", "calibration"} {
 			if s.get(key) != nil {
