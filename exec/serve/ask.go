@@ -2,6 +2,7 @@ package serve
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -18,8 +19,9 @@ type ask struct {
 	model     int            // of those of the scheduler; all: the router decides
 	algorithm core.Algorithm // of its own; nil: the server's
 	prompts   [][]int32
-	n         int // choices of each prompt
-	tokensMax int // 0: as many as there is room for
+	n         int    // choices of each prompt
+	tokensMax int    // 0: as many as there is room for
+	limit     string // the field that says tokensMax
 	sampling  exec.Sampling
 	seed      *uint64
 	stop      []string
@@ -124,7 +126,10 @@ func limits(f *fields, a *ask) {
 		f.wrong("max_tokens", "max_tokens = %d and max_completion_tokens = %d, want one of them or the same", older,
 			newer)
 	}
-	a.tokensMax = int(max(older, newer))
+	a.tokensMax, a.limit = int(older), "max_tokens"
+	if also {
+		a.tokensMax, a.limit = int(newer), "max_completion_tokens"
+	}
 }
 
 // draws reads how tokens are drawn.
@@ -152,10 +157,11 @@ func (s *Server) draws(f *fields, a *ask) {
 		f.wrong("logit_bias", "logit_bias has %d tokens, want at most %d", len(biases), exec.SamplingBiasesMax)
 		return
 	}
-	for text, bias := range biases {
-		id, err := strconv.ParseInt(text, 10, 32)
+	for _, text := range slices.Sorted(maps.Keys(biases)) { // so that the error is the same each time
+		id, err := strconv.Atoi(text)
+		bias := biases[text]
 		switch {
-		case err != nil || id < 0 || id >= int64(s.c.Vocab):
+		case err != nil || text != strconv.Itoa(id) || id < 0 || id >= s.c.Vocab: // +1 and 01 name 1 again
 			f.wrong("logit_bias", "logit_bias: token %q, want an id from 0 to %d", text, s.c.Vocab-1)
 		case !(bias >= -biasMax && bias <= biasMax):
 			f.wrong("logit_bias", "logit_bias of token %s = %v, want %d to %d", text, bias, -biasMax, biasMax)
@@ -209,8 +215,7 @@ func (s *Server) fit(a *ask, standard int) *failure {
 		f.Code = &long
 		return f
 	case asked > room:
-		return invalid("max_tokens",
-			"max_tokens = %d, want at most %d: the prompt has %d tokens and the context %d",
+		return invalid(a.limit, "%s = %d, want at most %d: the prompt has %d tokens and the context %d", a.limit,
 			asked, room, longest, context)
 	case asked == 0:
 		a.tokensMax = min(standard, room)

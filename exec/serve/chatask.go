@@ -71,7 +71,7 @@ var roles = []string{"system", "developer", "user", "assistant"}
 func readMessage(param string, raw json.RawMessage) (chat.Message, *failure) {
 	f, failed := readFields(raw)
 	if failed != nil {
-		return chat.Message{}, invalid(param, "%s: %s", param, failed.Message)
+		return chat.Message{}, within(param, failed)
 	}
 	role, _ := take[string](f, "role", "a role")
 	if !slices.Contains(roles, role) {
@@ -82,11 +82,7 @@ func readMessage(param string, raw json.RawMessage) (chat.Message, *failure) {
 	}
 	content := text(f)
 	if failed := f.rest(); failed != nil {
-		inner := param
-		if failed.Param != nil {
-			inner += "." + *failed.Param
-		}
-		return chat.Message{}, invalid(inner, "%s: %s", param, failed.Message)
+		return chat.Message{}, within(param, failed)
 	}
 	return chat.Message{Role: role, Content: content}, nil
 }
@@ -97,19 +93,36 @@ func text(f *fields) string {
 		content, _ := take[string](f, "content", "a string or an array of parts")
 		return content
 	}
-	type part struct {
-		Type string `json:"type"`
-		Text string `json:"text"`
-	}
 	raw, _ := take[[]json.RawMessage](f, "content", "a string or an array of parts")
 	var all strings.Builder
 	for i := range raw {
-		var p part
-		if err := json.Unmarshal(raw[i], &p); err != nil || p.Type != "text" {
-			f.wrong(fmt.Sprintf("content[%d].type", i), "content[%d] is of type %q, want text: these models read no"+
-				" other", i, p.Type)
+		text, failed := readPart(raw[i])
+		if failed != nil && f.failed == nil {
+			f.failed = within(fmt.Sprintf("content[%d]", i), failed)
 		}
-		all.WriteString(p.Text)
+		all.WriteString(text)
 	}
 	return all.String()
+}
+
+// readPart reads a part of a message's content.
+func readPart(raw json.RawMessage) (string, *failure) {
+	f, failed := readFields(raw)
+	if failed != nil {
+		return "", failed
+	}
+	if kind, _ := take[string](f, "type", "a type"); kind != "text" {
+		f.wrong("type", "type = %q, want text: these models read no other", kind)
+	}
+	text, _ := take[string](f, "text", "a string")
+	return text, f.rest()
+}
+
+// within is the failure of an object that is a part of another, where it is called name.
+func within(name string, of *failure) *failure {
+	param := name
+	if of.Param != nil {
+		param += "." + *of.Param
+	}
+	return invalid(param, "%s: %s", name, of.Message)
 }

@@ -23,7 +23,7 @@ func readFields(body []byte) (*fields, *failure) {
 	f := &fields{raw: make(map[string]json.RawMessage)}
 	d := json.NewDecoder(bytes.NewReader(body))
 	if open, err := d.Token(); err != nil || open != json.Delim('{') {
-		return nil, invalid("", "the body is no JSON object: %v", orKind(err, body))
+		return nil, invalid("", "this is no JSON object: %v", orKind(err, body))
 	}
 	for d.More() {
 		key, err := d.Token()
@@ -64,11 +64,10 @@ func orKind(err error, body []byte) error {
 
 // empty says whether a value is as good as none: null, "", [] or {}.
 func empty(raw json.RawMessage) bool {
-	var compact bytes.Buffer
-	if len(raw) > 64 || json.Compact(&compact, raw) != nil {
-		return false
+	if raw[0] == '[' || raw[0] == '{' {
+		return len(bytes.TrimSpace(raw[1:len(raw)-1])) == 0
 	}
-	return slices.Contains([]string{"null", `""`, "[]", "{}"}, compact.String())
+	return string(raw) == "null" || string(raw) == `""`
 }
 
 // take returns a field's value, and whether it is set: given and not empty.

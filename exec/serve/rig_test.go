@@ -200,6 +200,18 @@ func serving(t *testing.T, words []string, change func(*setting), test func(*rig
 
 func start(t *testing.T, words []string, change func(*setting)) *rig {
 	t.Helper()
+	s, server, loop := build(t, words, change)
+	r := &rig{t: t, server: server, machines: s.now, listener: servetest.NewPipes(), served: make(chan error, 1)}
+	ctx, end := context.WithCancel(t.Context())
+	r.end = end
+	r.client = r.listener.Client()
+	go func() { r.served <- r.server.Serve(ctx, r.listener, loop) }()
+	return r
+}
+
+// build makes a server and its loop, of which neither runs yet.
+func build(t testing.TB, words []string, change func(*setting)) (*setting, *Server, *exec.Loop) {
+	t.Helper()
 	var script []int32
 	for i, w := range words {
 		id := int32(firstWord + i)
@@ -208,7 +220,7 @@ func start(t *testing.T, words []string, change func(*setting)) *rig {
 		}
 		script = append(script, id)
 	}
-	s := setting{words: words, core: core.Config{
+	s := &setting{words: words, core: core.Config{
 		Models:    []core.Model{{Name: "small", Pages: 64}, {Name: "large", Pages: 64}},
 		Algorithm: route.R2R{Threshold: 0.5}, Policy: core.Eager{}, Admission: core.Reserve,
 		Requests: 12, LiveMax: 4, ContextMax: 256, PageTokens: 16,
@@ -227,7 +239,7 @@ func start(t *testing.T, words []string, change func(*setting)) *rig {
 		Rule: func(threshold float64) core.Algorithm { return route.R2R{Threshold: threshold} },
 	}
 	if change != nil {
-		change(&s)
+		change(s)
 	}
 	if s.plan {
 		s.config.Planner, err = replan.New(replan.Config{Models: 2, LiveMax: s.core.LiveMax})
@@ -237,24 +249,19 @@ func start(t *testing.T, words []string, change func(*setting)) *rig {
 		s.core.Policy, s.core.Algorithm = s.config.Planner, s.config.Planner.Watched(s.core.Algorithm)
 	}
 	s.config.Core = s.core
-	r := &rig{t: t, machines: s.now, listener: servetest.NewPipes(),
-		served: make(chan error, 1)}
-	if r.server, err = New(s.config); err != nil {
+	server, err := New(s.config)
+	if err != nil {
 		t.Fatal(err)
 	}
 	loop, err := exec.New(exec.Config{
-		Core: s.core, Devices: []exec.Device{r.machines[0], r.machines[1]}, OwnAlgorithms: true,
+		Core: s.core, Devices: []exec.Device{s.now[0], s.now[1]}, OwnAlgorithms: true,
 		Vocab:   s.config.Vocab,
-		Observe: r.server.Observe, Failed: r.server.Failed,
+		Observe: server.Observe, Failed: server.Failed,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, end := context.WithCancel(t.Context())
-	r.end = end
-	r.client = r.listener.Client()
-	go func() { r.served <- r.server.Serve(ctx, r.listener, loop) }()
-	return r
+	return s, server, loop
 }
 
 // stop ends the server: it must end in order, with nothing left in the loop.

@@ -46,7 +46,7 @@ func (s *Server) prompts(f *fields) [][]int32 {
 		return [][]int32{one}
 	}
 	var many []json.RawMessage
-	if json.Unmarshal(raw, &many) != nil || many[0][0] != '"' && many[0][0] != '[' {
+	if json.Unmarshal(raw, &many) != nil || many[0][0] != '"' && many[0][0] != '[' { // it is not empty
 		f.wrong("prompt", "prompt: %v", err)
 		return nil
 	}

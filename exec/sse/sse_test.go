@@ -128,17 +128,34 @@ func TestBrokenConnection(t *testing.T) {
 	}
 }
 
-// FuzzReader: any bytes give the same events whole and byte by byte; no event has an end of a line that is
-// not a line feed, and none is larger than the limit.
-func FuzzReader(f *testing.F) {
-	for _, c := range cases {
-		f.Add([]byte(c.stream))
+// split gives a stream in pieces of these lengths, in turn, and the rest.
+func split(stream string, lengths []byte) io.Reader {
+	var parts []string
+	for _, n := range lengths {
+		n := min(int(n), len(stream))
+		parts = append(parts, stream[:n])
+		stream = stream[n:]
 	}
-	f.Fuzz(func(t *testing.T, stream []byte) {
+	return pieces(append(parts, stream)...)
+}
+
+// FuzzReader: any bytes give the same events whole, byte by byte and in any pieces, with the end at once or
+// after; no event has an end of a line that is not a line feed, and none is larger than the limit.
+func FuzzReader(f *testing.F) {
+	for i, c := range cases {
+		f.Add([]byte(c.stream), []byte{byte(i), 1, 0, 5})
+	}
+	f.Fuzz(func(t *testing.T, stream, lengths []byte) {
 		whole, err := all(bytes.NewReader(stream))
-		split, again := all(iotest.OneByteReader(bytes.NewReader(stream)))
-		if diff := cmp.Diff(whole, split); diff != "" || err.Error() != again.Error() {
-			t.Fatalf("whole: %v, byte by byte: %v\n%s", err, again, diff)
+		for how, in := range map[string]io.Reader{
+			"bytes":  iotest.OneByteReader(bytes.NewReader(stream)),
+			"pieces": split(string(stream), lengths),
+			"end":    iotest.DataErrReader(split(string(stream), lengths)),
+		} {
+			got, again := all(in)
+			if diff := cmp.Diff(whole, got); diff != "" || err.Error() != again.Error() {
+				t.Fatalf("%s: %v, whole: %v (-whole +got)\n%s", how, again, err, diff)
+			}
 		}
 		for _, e := range whole {
 			if bytes.ContainsAny(e.Data, "\r") || len(e.Data) > 1<<10 {
