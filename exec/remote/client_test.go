@@ -103,9 +103,9 @@ func TestAnswers(t *testing.T) {
 			"prompt_logprobs":null}],"usage":{"prompt_tokens":2,"total_tokens":3,"completion_tokens":1},
 			"metrics":{"time_to_first_token_ms":1.75,"queue_time_ms":0.1}}`,
 		remote.SGLang: `{"text":"b","output_ids":[1],"meta_info":{"id":"x","finish_reason":{"type":"length",
-			"length":1},"prompt_tokens":2,"weight_version":"default","completion_tokens":1,"cached_tokens":1,
-			"e2e_latency":0.01,"input_token_logprobs":[],"input_top_logprobs":[],
-			"output_token_logprobs":[[-0.6931472,1,null]],
+			"length":1},"prompt_tokens":2,"weight_version":"default","num_retractions":0,"reasoning_tokens":0,
+			"completion_tokens":1,"cached_tokens":1,"e2e_latency":0.01,"input_token_logprobs":[],
+			"input_top_logprobs":[],"output_token_logprobs":[[-0.6931472,1,null]],"output_token_logprobs_length":1,
 			"output_top_logprobs":[[[-0.6931472,1,null],[-1.3862944,0,null]]]}}`,
 	} {
 		t.Run(engine.String(), func(t *testing.T) {

@@ -108,9 +108,9 @@ func (d *Device) row(p *exec.Pass, i, slot int) (engineNs int64, err error) {
 	if s := c.Sampling; s != nil {
 		wanted = min(s.Top, vocab)
 		a.Top = max(a.Top, wanted)
-		if d.c.Entropy && s.Temperature > 0 && d.client.c.Engine == SGLang {
-			return 0, fmt.Errorf("log-probabilities of %s are those after the temperature, want temperature 0 for"+
-				" entropies", SGLang)
+		if d.c.Entropy && (s.Temperature > 0 || len(a.Biases) > 0) && d.client.c.Engine == SGLang {
+			return 0, fmt.Errorf("log-probabilities of %s are those after temperature, biases and penalties, want"+
+				" temperature 0 and none of the others for entropies", SGLang)
 		}
 	}
 	if d.c.Entropy {

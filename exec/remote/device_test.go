@@ -319,16 +319,24 @@ func TestKeyed(t *testing.T) {
 	})
 }
 
-// SGLang's log-probabilities are after the temperature: no entropy can be told from them.
-func TestTemperatureOfSGLang(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := &remotetest.Engine{Kind: remote.SGLang, Logits: wild(0), Name: "m"}
-		devices := pair(t, [2]*remotetest.Engine{f, f}, remote.Execution{Entropy: true, Threshold: threshold})
-		requests := four()[:1]
-		requests[0].Sampling = &exec.Sampling{Temperature: 1}
-		_, failures := run(t, devices, requests, nil)
-		if len(failures) != 1 || !strings.Contains(failures[0], "want temperature 0 for entropies") {
-			t.Errorf("reported %q, want one that the temperature must be 0", failures)
-		}
-	})
+// SGLang's log-probabilities are after temperature, biases and penalties (its layers/sampler.py and
+// model_executor/model_runner.py): no entropy can be told from them.
+func TestEntropiesOfSGLang(t *testing.T) {
+	for name, sampling := range map[string]exec.Sampling{
+		"temperature": {Temperature: 1}, "bias": {Bias: []exec.TokenBias{{Token: 1, Bias: 2}}},
+		"penalty": {PresencePenalty: 0.5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := &remotetest.Engine{Kind: remote.SGLang, Logits: wild(0), Name: "m"}
+				devices := pair(t, [2]*remotetest.Engine{f, f}, remote.Execution{Entropy: true, Threshold: threshold})
+				requests := four()[:1]
+				requests[0].Sampling = &sampling
+				_, failures := run(t, devices, requests, nil)
+				if len(failures) != 1 || !strings.Contains(failures[0], "want temperature 0 and none of the others") {
+					t.Errorf("reported %q, want one that entropies are not to be had", failures)
+				}
+			})
+		})
+	}
 }

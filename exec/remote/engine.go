@@ -50,8 +50,8 @@ type Ask struct {
 type Answer struct {
 	Token   int32
 	LogProb float32 // natural log, 0 unless Ask.Top
-	// Top are the most likely tokens, the most likely first: before biases, and but for SGLang before
-	// temperature.
+	// Top are the most likely tokens, the most likely first: before biases, temperature and top-p, but for
+	// SGLang, of which they are what is left after these.
 	Top      []exec.Candidate
 	EngineNs int64 // that the engine says it worked; 0: it does not say
 }
