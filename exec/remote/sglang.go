@@ -7,8 +7,8 @@ import (
 	"tokenrouter/exec"
 )
 
-// sglang speaks with SGLang's server: POST /generate, as docs/basic_usage/native_api and sampling_params in its
-// sources of 2026 have it, and managers/tokenizer_manager.py answers. It has been run against fakes only.
+// sglang speaks with SGLang's server: POST /generate, as docs/basic_usage/native_api and sampling_params in
+// its sources of 2026 have it, and managers/tokenizer_manager.py answers. It has been run against fakes only.
 type sglang struct{}
 
 type sglangBody struct {
