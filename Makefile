@@ -284,5 +284,22 @@ PAGE := .page
 page: build
 	@exec/serve/pagetest/run.sh $(BIN) $(PAGE)
 
+# OpenAI's client for Python against the server, with the trained pair. Installs that, 20 MiB, in $(CLIENT) from the
+# Python package registry.
+CLIENT := .client
+
+.PHONY: client
+client: build
+	@pins=$$(sha256sum < exec/serve/clienttest/requirements.txt); \
+	if [ "$$(cat $(CLIENT)/installed 2>/dev/null)" != "$$pins" ]; then \
+		echo "installing OpenAI's client in $(CLIENT)"; \
+		rm -rf $(CLIENT); \
+		$(PYTHON) -m venv $(CLIENT) 2>/dev/null || { $(APT) python3-venv; $(PYTHON) -m venv $(CLIENT); }; \
+		$(CLIENT)/bin/pip install --quiet --no-cache-dir --no-compile --no-deps --only-binary :all: \
+			-r exec/serve/clienttest/requirements.txt; \
+		echo "$$pins" > $(CLIENT)/installed; \
+	fi
+	@$(CLIENT)/bin/python exec/serve/clienttest/client.py $(BIN) experiments/arith.toml
+
 clean:
 	rm -rf bin
