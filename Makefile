@@ -90,7 +90,7 @@ race:
 # some hundred of them).
 soak: export CGO_ENABLED = 1
 soak:
-	$(GO) test -race -timeout 40m -run TestSoak ./exec/serve -soak 10000
+	$(GO) test -race -v -count=1 -timeout 40m -run TestSoak ./exec/serve -soak 10000
 
 bench:
 	$(GO) test -run '^$$' -bench . -benchmem ./...
@@ -284,7 +284,7 @@ PAGE := .page
 page: build
 	@exec/serve/pagetest/run.sh $(BIN) $(PAGE)
 
-# OpenAI's client for Python against the server, with the trained pair. Installs that, 20 MiB, in $(CLIENT) from the
+# OpenAI's client for Python against the server, with the trained pair. Installs that, 50 MiB, in $(CLIENT) from the
 # Python package registry.
 CLIENT := .client
 

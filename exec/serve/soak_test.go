@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -45,7 +47,7 @@ func TestSoak(t *testing.T) {
 		alone := soakAlone(r)
 		s := &soak{r: r, alone: alone, counts: make(map[string]int)}
 		var group sync.WaitGroup
-		const clients = 15
+		const clients = 16
 		for c := range clients {
 			group.Go(func() {
 				random := rand.New(rand.NewPCG(7, uint64(c)))
@@ -61,11 +63,37 @@ func TestSoak(t *testing.T) {
 		for _, n := range s.counts {
 			total += n
 		}
+		t.Logf("%d requests: %v", total, s.counts)
+		s.addUp(total + soakSeeds)
 		if want := *soakRequests / clients * clients; total != want || s.counts["whole"] < want/8 ||
 			s.counts["left"] == 0 || s.counts["refused"] == 0 || s.counts["failed"] == 0 || s.counts["full"] == 0 {
 			t.Errorf("%d requests, %v, want all kinds of %d", total, s.counts, want)
 		}
 	})
+}
+
+// addUp checks that the server has counted what its clients saw: an answer to each request but for some of
+// those who left, who may never have come as far, and an end in the loop of each that was let in.
+func (s *soak) addUp(asked int) {
+	answers, ends := make(map[string]int), make(map[string]int) // by status, by outcome; and all
+	line := regexp.MustCompile(`(?m)^tokenrouter_(?:http_requests|requests_ended)_total\{(code|outcome)="(\w+)",` +
+		`(?:path|reason)="([^"]*)"\} (\d+)$`)
+	for _, found := range line.FindAllStringSubmatch(string(s.r.do("GET", "/metrics", "").body), -1) {
+		n, _ := strconv.Atoi(found[4])
+		into := answers
+		if found[1] == "outcome" {
+			into = ends
+		}
+		into[found[2]] += n
+		into["all"] += n
+	}
+	left, in := s.counts["left"], answers["all"]-answers["400"]-answers["429"]
+	if answers["all"] > asked || answers["all"] < asked-left || answers["400"] != s.counts["refused"] ||
+		answers["429"] < s.counts["full"] || answers["429"] > s.counts["full"]+left ||
+		ends["all"] > in || ends["all"] < in-left || ends["finished"] < s.counts["whole"]+soakSeeds {
+		s.r.t.Errorf("answers %v, ends %v, and clients saw %v", answers, ends, s.counts)
+	}
+	s.r.t.Logf("answers %v, ends %v", answers, ends)
 }
 
 // soak is what the clients share.
