@@ -24,6 +24,8 @@ type Launch struct {
 	Context  int64
 	Returned int
 	WaitNs   Time
+	// Ahead: decided while the step before ran (Config.Ahead).
+	Ahead bool
 	// Returns since the model's last launch, and how long their seats had been pending.
 	Pendings  int
 	PendingNs Time

@@ -182,6 +182,7 @@ func TestNoAllocation(t *testing.T) {
 			{"rows", core.Eager{}, func(c *core.Config) { c.Models[0].RowsMax = 2 }},
 			{"static", delayed, func(c *core.Config) { c.Static = true }},
 			{"unmixed", delayed, func(c *core.Config) { c.Unmixed = true }},
+			{"ahead", core.Eager{}, func(c *core.Config) { c.Ahead = true }},
 			{"calls a token", delayed, func(c *core.Config) {
 				c.Models[0].TokenCalls, c.Models[1].TokenCalls = true, true
 			}},

@@ -41,6 +41,7 @@ func (s *Scheduler) batchDone(e *Event) {
 func (s *Scheduler) complete(mi int, failed bool, results []Result) {
 	m := &s.models[mi]
 	s.busy &^= 1 << mi
+	m.endNs = s.now
 	if len(m.rows) > cap(s.out.Tokens)-len(s.out.Tokens) {
 		s.out.Tokens = slices.Grow(s.out.Tokens, len(s.requests))
 	}

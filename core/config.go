@@ -42,6 +42,9 @@ type Config struct {
 	// Unmixed: a step that feeds some request more than one token takes no request that goes on where it is by
 	// one token, as in engines that run extend and decode steps apart. What begins or is longer goes first.
 	Unmixed bool
+	// Ahead: what a model does next is decided while it runs, as in engines that hide their planning: a call
+	// that comes meanwhile has no part in the step that follows at once, unless nobody else can have.
+	Ahead bool
 	// FrontNs is how long an admitted request is on its way to its first call, 0 to DelayMax: HTTP and tokenizer
 	// of a server's front. It occupies nobody.
 	FrontNs Time

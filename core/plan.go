@@ -66,19 +66,22 @@ func (s *Scheduler) unstall(blocked bool) {
 // launch takes the queue of model mi, oldest first, into a forward pass: all of it, or what
 // rows, pages and the token budget allow. It reports whether anything was taken.
 //
-// Unmixed, what goes on by one token waits while others are fed more, unless these have no pages.
+// Unmixed, what goes on by one token waits while others are fed more; Ahead, what has come while the step
+// before ran waits for this one. Neither waits if the others have no pages.
 //
 // Under a token budget, rows that need at most a page of tokens go first, and long prompts
 // share what is left, at least a page and a row: neither can starve the other.
 func (s *Scheduler) launch(mi int) bool {
 	m := &s.models[mi]
 	m.rows, m.apart = m.rows[:0], m.calls || m.forgets
+	m.ahead = s.c.Ahead && m.seq > 0 && m.endNs == s.now && m.anyEarly()
 	m.extend = s.c.Unmixed && m.mixed()
-	whole := !m.extend && s.c.TokenBudget == 0 && len(m.queue) <= m.rowsMax && s.makeRoom(m, mi)
+	whole := !m.ahead && !m.extend && s.c.TokenBudget == 0 && len(m.queue) <= m.rowsMax && s.makeRoom(m, mi)
 	if whole {
 		m.takeAll()
-	} else if s.takeSome(mi); len(m.rows) == 0 && m.extend {
-		m.extend = false
+	} else if s.takeSome(mi); len(m.rows) == 0 && m.ahead {
+		m.ahead = false
+		m.extend = s.c.Unmixed && m.mixed()
 		s.takeSome(mi)
 	}
 	if len(m.rows) == 0 {
@@ -91,6 +94,7 @@ func (s *Scheduler) launch(mi int) bool {
 	}
 	s.busy |= 1 << mi
 	m.seq++
+	m.startNs = s.now
 	s.count.Launches++
 	s.count.Rows += uint64(len(m.rows))
 	s.count.Fed += uint64(m.fed)
@@ -102,15 +106,31 @@ func (s *Scheduler) launch(mi int) bool {
 	l := &s.out.Launches[n]
 	l.Model, l.Seq, l.Rows = mi, m.seq, m.rows
 	l.Fresh, l.Context, l.Returned, l.WaitNs = m.fed, m.context, m.returned, m.waitNs
-	l.Pendings, l.PendingNs = m.pendings, m.pendingNs
+	l.Pendings, l.PendingNs, l.Ahead = m.pendings, m.pendingNs, m.ahead
 	m.tally = tally{}
 	return true
+}
+
+// late reports whether the seat's call has come after what is launched was decided.
+func (m *model) late(seat *seat) bool { return m.ahead && seat.returned && seat.since > m.startNs }
+
+// anyEarly reports whether somebody was in the queue when the last launch started, or in it and goes on.
+func (m *model) anyEarly() bool {
+	for _, seat := range m.queue {
+		if !seat.returned || seat.since <= m.startNs {
+			return true
+		}
+	}
+	return false
 }
 
 // mixed reports whether the queue has both requests to be fed more than a token and such as go on by one.
 func (m *model) mixed() bool {
 	long, short := false, false
 	for _, seat := range m.queue {
+		if m.late(seat) {
+			continue
+		}
 		one := seat.of.known-seat.kv == 1
 		long, short = long || !one, short || one && !seat.returned
 	}
@@ -119,6 +139,14 @@ func (m *model) mixed() bool {
 
 // takeSome adds rows within rowsMax and the token budget.
 func (s *Scheduler) takeSome(mi int) {
+	s.takeRows(mi)
+	if m := &s.models[mi]; len(m.rows) == 0 && m.extend {
+		m.extend = false
+		s.takeRows(mi)
+	}
+}
+
+func (s *Scheduler) takeRows(mi int) {
 	m, page := &s.models[mi], int32(s.c.PageTokens)
 	if s.c.TokenBudget != 0 && m.rowsMax > 1 && s.anyLong(mi, page) {
 		left := s.take(mi, int32(s.c.TokenBudget)-page, m.rowsMax-1, 0, page)
@@ -142,8 +170,9 @@ func (s *Scheduler) begun(mi int) bool {
 }
 
 func (s *Scheduler) anyLong(mi int, page int32) bool {
-	for _, seat := range s.models[mi].queue {
-		if seat.of.known-seat.kv > page {
+	m := &s.models[mi]
+	for _, seat := range m.queue {
+		if seat.of.known-seat.kv > page && !m.late(seat) {
 			return true
 		}
 	}
@@ -207,7 +236,8 @@ func (s *Scheduler) take(mi int, budget int32, rowsMax int, low, high int32) int
 			break
 		}
 		fresh := seat.of.known - seat.kv
-		if fresh <= low || fresh > high || seat.state != seatQueued || m.extend && fresh == 1 && !seat.returned {
+		if fresh <= low || fresh > high || seat.state != seatQueued || m.late(seat) ||
+			m.extend && fresh == 1 && !seat.returned {
 			continue
 		}
 		if fresh > budget && high == int32(s.c.PageTokens) {

@@ -132,7 +132,7 @@ func (c chooser) config() (core.Config, [][]int) {
 		Algorithm: wander{count}, Admission: core.Admission(1 + c.pick(2)),
 		PageTokens: c.oneOf(1, 2, 4), LiveMax: 1 + c.pick(6), ContextMax: 40,
 		TokenBudget: c.oneOf(0, 0, 8, 11), Static: c.pick(6) == 5,
-		Unmixed: c.pick(4) == 3, FrontNs: c.delay(),
+		Unmixed: c.pick(4) == 3, Ahead: c.pick(4) == 3, FrontNs: c.delay(),
 	}
 	config.Requests = config.LiveMax*2 + c.pick(4)
 	switch c.pick(3) {

@@ -133,6 +133,7 @@ func (sc *scenario) line(f []string) {
 			sc.config.Admission = core.Optimistic
 		}
 		sc.config.Unmixed = sc.config.Unmixed || o.text("steps") == "apart"
+		sc.config.Ahead = sc.config.Ahead || o.text("plan") == "ahead"
 		sc.config.Static = sc.config.Static || o.text("batching") == "static"
 	case "link":
 		sc.links[[2]int{sc.int(f[1]), sc.int(f[2])}] = core.Time(sc.int(f[3])) * ms

@@ -94,6 +94,9 @@ type model struct {
 	forgets    bool // Model.Forgets
 	dispatchNs Time // Model.DispatchNs
 	extend     bool // the launch that is made leaves out what goes on by one token (Config.Unmixed)
+	ahead      bool // ... and calls that came after startNs (Config.Ahead)
+	startNs    Time // when the last launch started, and when its results were taken
+	endNs      Time
 	results    []Result
 	reserved   int // pages promised here, also for a model of another node
 	pages      int

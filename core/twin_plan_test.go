@@ -99,9 +99,11 @@ func (t *twin) launch(m int) bool {
 	mo.queue = slices.DeleteFunc(mo.queue, func(r *twinRequest) bool { return r.place == "running" })
 	mo.busy = true
 	mo.seq++
+	mo.started = t.now
 	t.count.Launches++
 	t.count.Rows += uint64(len(mo.rows))
-	launch := core.Launch{Model: m, Seq: mo.seq, Rows: slices.Clone(mo.rows), Pendings: len(mo.returns)}
+	launch := core.Launch{Model: m, Seq: mo.seq, Rows: slices.Clone(mo.rows), Pendings: len(mo.returns),
+		Ahead: mo.ahead}
 	for _, row := range mo.rows {
 		launch.Fresh += int64(row.Fresh)
 		launch.Context += int64(row.Start)
@@ -118,10 +120,28 @@ func (t *twin) launch(m int) bool {
 	return true
 }
 
-// takeRows: unmixed, requests that go on by one token are left out while others have more, unless these have
-// no pages.
+// takeRows: ahead, calls that have come while the step before ran are left out, unless nobody else can run.
 func (t *twin) takeRows(m int) {
-	queue := t.models[m].queue
+	mo := t.models[m]
+	mo.ahead = false
+	if t.c.Ahead && mo.seq > 0 && mo.done == t.now {
+		var early []*twinRequest
+		for _, r := range mo.queue {
+			if seat := r.seats[m]; !seat.returned || seat.since <= mo.started {
+				early = append(early, r)
+			}
+		}
+		t.takeOf(m, early)
+		if mo.ahead = len(mo.rows) > 0; mo.ahead {
+			return
+		}
+	}
+	t.takeOf(m, mo.queue)
+}
+
+// takeOf: unmixed, requests that go on by one token are left out while others have more, unless these have
+// no pages.
+func (t *twin) takeOf(m int, queue []*twinRequest) {
 	goesOn := func(r *twinRequest) bool { return r.known-r.seats[m].kv == 1 && !r.seats[m].returned }
 	isLong := func(r *twinRequest) bool { return r.known-r.seats[m].kv > 1 }
 	if t.c.Unmixed && slices.ContainsFunc(queue, isLong) {

@@ -75,6 +75,9 @@ type twinModel struct {
 	free    int
 	shared  map[uint64]*twinPage
 	promise int
+	started core.Time   // the last launch
+	done    core.Time   // its results were taken
+	ahead   bool        // the last launch was decided while the one before ran
 	returns []core.Time // since the last launch: how long each was pending
 }
 
@@ -169,7 +172,7 @@ func (t *twin) batchDone(e core.Event) {
 
 func (t *twin) complete(m int, e core.Event) {
 	mo := t.models[m]
-	mo.busy = false
+	mo.busy, mo.done = false, t.now
 	for i, r := range mo.running {
 		row := mo.rows[i]
 		seat := r.seats[m]

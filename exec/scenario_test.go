@@ -108,7 +108,7 @@ func randomScenario(seed uint64, policy string, nodes []int) *scenario {
 		Policy: policies[policy](rng, len(nodes), liveMax, unit), Admission: core.Admission(oneOf(1, 2)),
 		Requests: 4*liveMax + 2, LiveMax: liveMax, ContextMax: promptMax + outputMax - oneOf(0, 4, 12),
 		PageTokens: oneOf(1, 2, 4), TokenBudget: oneOf(0, 0, 8, 16), Static: rng.IntN(6) == 0,
-		Unmixed: rng.IntN(4) == 0, FrontNs: unit * core.Time(oneOf(0, 0, 1, 5)),
+		Unmixed: rng.IntN(4) == 0, Ahead: rng.IntN(4) == 0, FrontNs: unit * core.Time(oneOf(0, 0, 1, 5)),
 	}
 	s.core.Algorithm = randomAlgorithm(rng, len(nodes))
 	alone := (promptMax+outputMax)/s.core.PageTokens + 1

@@ -136,6 +136,7 @@ func TestEnginesAnswerAlike(t *testing.T) {
 	for name, change := range map[string]func(c *core.Config){
 		"static":        func(c *core.Config) { c.Static = true },
 		"unmixed":       func(c *core.Config) { c.Unmixed = true },
+		"ahead":         func(c *core.Config) { c.Ahead = true },
 		"calls a token": func(c *core.Config) { c.Models[0].TokenCalls, c.Models[2].TokenCalls = true, true },
 		"forgets":       func(c *core.Config) { c.Models[1].Forgets = true },
 		"a front":       func(c *core.Config) { c.FrontNs = 7 * ms },

@@ -422,6 +422,7 @@ func (w *world) launch(n *node, l *core.Launch, t core.Time) error {
 	if ns == 0 {
 		shape := latency.Shape{
 			Rows: len(l.Rows), FreshTokens: int(l.Fresh), ContextTokens: int(l.Context), Returns: l.Returned,
+			Ahead: l.Ahead,
 		}
 		if w.returns[m] {
 			shape.ReturnTokens = returnTokens(l.Rows)

@@ -29,6 +29,7 @@ func showConfig(f *fields, c *core.Config) {
 	word(f, "admission", &c.Admission, admissionNames)
 	flag(f, "static", &c.Static)
 	flag(f, "unmixed", &c.Unmixed)
+	flag(f, "ahead", &c.Ahead)
 	signed(f, "front_ns", &c.FrontNs)
 	signed(f, "requests", &c.Requests)
 	signed(f, "live_max", &c.LiveMax)

@@ -126,7 +126,7 @@ func systems(t testing.TB) map[string][]core.Config {
 	chunked.TokenBudget, chunked.Admission, chunked.Models[0].RowsMax = 8, core.Optimistic, 3
 	others := config(2, core.Eager{}, route.R2R{Threshold: 0.65})
 	others.Static, others.Models[0].TokenCalls, others.Models[1].Forgets = true, true, true
-	others.Unmixed, others.FrontNs, others.Models[1].DispatchNs = true, 7, 5
+	others.Unmixed, others.Ahead, others.FrontNs, others.Models[1].DispatchNs = true, true, 7, 5
 	split := func(c core.Config) []core.Config {
 		c.Requests = 32
 		c.Models[len(c.Models)-1].Node = 1

@@ -177,6 +177,7 @@ func showLaunch(f *fields, l *core.Launch) {
 	signed(f, "context", &l.Context)
 	signed(f, "returned", &l.Returned)
 	signed(f, "wait_ns", &l.WaitNs)
+	flag(f, "ahead", &l.Ahead)
 	signed(f, "pendings", &l.Pendings)
 	signed(f, "pending_ns", &l.PendingNs)
 	list(f, "rows", &l.Rows, asArrays, showRow)

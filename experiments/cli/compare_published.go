@@ -54,8 +54,12 @@ func publishedOf(summaries ...*result.Summary) *publishedJSON {
 	for _, s := range summaries {
 		cells = append(cells, s.Cells()...)
 		for _, o := range s.Orders() {
+			wrong := [][2]string{}
+			for _, pair := range o.Wrong {
+				wrong = append(wrong, pair.Variants)
+			}
 			out.Orders = append(out.Orders, orderJSON{s.Experiment, o.Reference, o.Metric, o.Place, o.Published, o.Own,
-				append([][2]string{}, o.Wrong...), o.Tied})
+				wrong, o.Tied})
 		}
 		for _, r := range s.Ratios() {
 			use := "check"

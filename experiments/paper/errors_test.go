@@ -1,6 +1,7 @@
 package paper
 
 import (
+	"fmt"
 	"math"
 	"path/filepath"
 	"strings"
@@ -16,9 +17,11 @@ type claim struct {
 	cells         int     // that check something
 	median, worst float64 // their relative errors, absolute
 	orders        int     // rows of systems whose order is published
-	wrong         int     // of these, how many come out in another order
 	ratios        int     // published
 	broken        int     // of these, how many do not hold
+	// Pairs of systems that come out in another order than published, and by how much at most, in the unit of
+	// the metric.
+	swaps map[string]float64
 }
 
 // claims are those of all specs of this folder. A spec may be better than that, not worse.
@@ -35,7 +38,10 @@ var claims = map[string]claim{
 	"table-8":   {cells: 12, median: 0.06, worst: 0.14, orders: 8},
 	"table-9":   {cells: 10, median: 0.075, worst: 0.20, orders: 6},
 	"table-10":  {cells: 1, median: 0.02, worst: 0.02},
-	"ttft":      {cells: 20, median: 0.18, worst: 0.56, orders: 8, wrong: 2},
+	"ttft": {cells: 19, median: 0.20, worst: 0.50, orders: 8, swaps: map[string]float64{
+		"R2R: LLM only below R2R: official at N = 4":    29,
+		"R2R: LLM only below R2R: TokenRouter at N = 4": 12,
+	}},
 
 	"systems-low":     {ratios: 15},
 	"systems-high":    {ratios: 15},
@@ -99,19 +105,19 @@ func (c claim) check(t *testing.T, s *result.Summary) {
 		t.Errorf("errors: median %.3f, worst %+.3f; want at most %v and %v", e.Median, e.Worst, c.median,
 			c.worst)
 	}
-	wrong := 0
 	orders := s.Orders()
 	for _, o := range orders {
-		if len(o.Wrong) > 0 {
-			wrong++
-		}
-		if len(o.Wrong) > 0 && c.wrong == 0 {
-			t.Errorf("%s at %s: order %q, published %q", o.Reference, o.Place, o.Own, o.Published)
+		for _, pair := range o.Wrong {
+			name := fmt.Sprintf("%s below %s at %s", pair.Variants[0], pair.Variants[1], o.Place)
+			most, claimed := c.swaps[name]
+			if by := pair.Own[1] - pair.Own[0]; !claimed || !(by <= most) {
+				t.Errorf("%s: %s by %.1f, published %v and %v; want at most %v, or the published order", o.Reference,
+					name, by, pair.Published[0], pair.Published[1], most)
+			}
 		}
 	}
-	if len(orders) != c.orders || wrong > c.wrong {
-		t.Errorf("%d rows in order, %d of them wrong; want %d and at most %d", len(orders), wrong, c.orders,
-			c.wrong)
+	if len(orders) != c.orders {
+		t.Errorf("%d rows of systems, want %d", len(orders), c.orders)
 	}
 	broken := 0
 	ratios := s.Ratios()

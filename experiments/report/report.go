@@ -231,7 +231,7 @@ func (p *page) references(s *result.Summary) {
 			if c.Fit {
 				use = "fitted"
 			}
-			r.texts = append(r.texts, strconv.FormatFloat(c.Published, 'f', -1, 64), short(c.Own), short(c.Half),
+			r.texts = append(r.texts, published(c.Published), short(c.Own), short(c.Half),
 				percent(c.Error, true), use)
 			r.marks = make([]mark, len(r.texts))
 			if r.marks[len(r.marks)-2] = judge(c.Error); c.Fit {
@@ -294,8 +294,9 @@ func (p *page) orders(s *result.Summary) {
 			if o.Place != "" {
 				where += " at " + o.Place
 			}
-			wrong = append(wrong, fmt.Sprintf("%s: published, “%s” is above “%s”; simulated, it is not", where,
-				pair[0], pair[1]))
+			wrong = append(wrong, fmt.Sprintf("%s: published, “%s” (%s) is above “%s” (%s); simulated, they are"+
+				" %s and %s", where, pair.Variants[0], published(pair.Published[0]), pair.Variants[1],
+				published(pair.Published[1]), short(pair.Own[0]), short(pair.Own[1])))
 		}
 	}
 	text := fmt.Sprintf("The order of the systems is as published in %d of %d rows", inOrder(orders),
@@ -382,6 +383,9 @@ func percent(share float64, signed bool) string {
 	}
 	return text
 }
+
+// published writes a value with the digits that it was published with.
+func published(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 
 // short writes a value with four significant digits, and a missing one as a dash.
 func short(v float64) string {

@@ -88,9 +88,14 @@ type Order struct {
 	Place     string   // of the other axes, such as N = 4; empty if there are none
 	Published []string // variants, the largest value first
 	Own       []string
-	// Wrong are pairs of which the first is published as larger by more than Summary.Noise, and is not.
-	Wrong [][2]string
-	Tied  int // pairs that differ by no more than that as published
+	Wrong     []Swap
+	Tied      int // pairs that differ by no more than Summary.Noise as published
+}
+
+// Swap is a pair of variants of which the first is published as larger by more than the noise, and is not.
+type Swap struct {
+	Variants       [2]string
+	Published, Own [2]float64
 }
 
 // Orders compares the order of the variants at every place at which two or more have published values.
@@ -108,7 +113,10 @@ func (s *Summary) Orders() []Order {
 				case high.Published <= low.Published*(1+s.Noise):
 					o.Tied++
 				case high.Own <= low.Own:
-					o.Wrong = append(o.Wrong, [2]string{high.Row.Text("variant"), low.Row.Text("variant")})
+					o.Wrong = append(o.Wrong, Swap{
+						Variants:  [2]string{high.Row.Text("variant"), low.Row.Text("variant")},
+						Published: [2]float64{high.Published, low.Published}, Own: [2]float64{high.Own, low.Own},
+					})
 				}
 			}
 		}

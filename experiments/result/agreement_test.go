@@ -79,7 +79,8 @@ func TestOrders(t *testing.T) {
 			Published: []string{"full", "eager", "sync"}, Own: []string{"eager", "full", "sync"}},
 		{Reference: "published", Metric: "throughput_tok_s", Place: "N = 4",
 			Published: []string{"full", "eager", "sync"}, Own: []string{"full", "sync", "eager"},
-			Wrong: [][2]string{{"eager", "sync"}}},
+			Wrong: []Swap{{Variants: [2]string{"eager", "sync"}, Published: [2]float64{161.26, 143.88},
+				Own: [2]float64{150, 155}}}},
 	}
 	if diff := cmp.Diff(want, s.Orders()); diff != "" {
 		t.Errorf("orders (-want +got):\n%s", diff)

@@ -19,7 +19,7 @@ func configure(p *spec.Point, policy core.Policy) core.Config {
 		Algorithm: p.Algorithm, Policy: policy, Admission: p.Admission,
 		Requests: p.Concurrency + p.Queue, LiveMax: p.Concurrency,
 		ContextMax: p.ContextMax, PageTokens: p.PageTokens, TokenBudget: p.Budget,
-		Static: p.Static, Unmixed: p.Unmixed, FrontNs: p.FrontNs,
+		Static: p.Static, Unmixed: p.Unmixed, Ahead: p.Ahead, FrontNs: p.FrontNs,
 	}
 	nodes := 1
 	for _, m := range p.Models {

@@ -95,14 +95,6 @@ func TestEngineProblems(t *testing.T) {
 		` "planned", want thresholds as integers: the chain can not plan here, batches are static`) {
 		t.Errorf("planned static batches: problems\n%v", got)
 	}
-	stitch := strings.Replace(good, `"r2r"`, `"rstitch"`, 1)
-	stitch = strings.Replace(stitch, "p = 0.35", "p = 0.35\np_return = 0.5", 1)
-	for text, warnings := range map[string]int{good: 0, stitch: 1} { // none of R2R
-		s, err := Parse("s.toml", text+"[scheduler]\nsteps = \"apart\"\n")
-		if err != nil || !s.Points[0].Unmixed || len(s.Points[0].Warnings) != warnings {
-			t.Errorf("steps apart: %v, %+v, want %d warnings", err, s, warnings)
-		}
-	}
 	for router, want := range map[string]string{
 		"p = 0.0\nfirst = \"large\"":   `want drawn beside p = 0: no other token of that model is possible`,
 		"p = 1.0\nfirst = \"small\"":   `want drawn beside p = 1: no other token of that model is possible`,
@@ -127,6 +119,29 @@ func TestEngineProblems(t *testing.T) {
 		` "static"`}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("batching (-want +got):\n%s", diff)
+	}
+}
+
+// TestSteps: engines that run extend and decode steps apart, and such as plan a step ahead: where the chain
+// does not know that, it says so.
+func TestSteps(t *testing.T) {
+	stitch := strings.Replace(good, `"r2r"`, `"rstitch"`, 1)
+	stitch = strings.Replace(stitch, "p = 0.35", "p = 0.35\np_return = 0.5", 1)
+	for text, warnings := range map[string]int{good: 0, stitch: 1} { // none of R2R
+		s, err := Parse("s.toml", text+"[scheduler]\nsteps = \"apart\"\n")
+		if err != nil || !s.Points[0].Unmixed || len(s.Points[0].Warnings) != warnings {
+			t.Errorf("steps apart: %v, %+v, want %d warnings", err, s, warnings)
+		}
+	}
+	s, err := Parse("s.toml", good+"[scheduler]\nplan = \"ahead\"\n")
+	if err != nil || !s.Points[0].Ahead || !strings.Contains(s.Points[0].Unpredictable(), "planned ahead") {
+		t.Errorf("planned ahead: %v, %+v, want no prediction of four requests that change models", err, s)
+	}
+	alone := strings.Replace(good, `"r2r"`, `"single"`, 1)
+	alone = strings.Replace(alone, "p = 0.35", `model = "LLM"`, 1)
+	if s, err = Parse("s.toml", alone+"[scheduler]\nplan = \"ahead\"\n"); err != nil ||
+		s.Points[0].Unpredictable() != "" {
+		t.Errorf("planned ahead, one model: %v, %+v, want a prediction", err, s)
 	}
 }
 

@@ -257,6 +257,9 @@ var Keys = []Key{
 	{"scheduler.steps", "mixed | apart", "any spec",
 		"apart: while some request is fed more than a token, those that go on where they are by one wait, as in" +
 			" engines that run extend and decode steps apart; default mixed"},
+	{"scheduler.plan", "now | ahead", "any spec",
+		"ahead: what a model does next is decided while it runs, as in engines that hide their planning: a call" +
+			" that comes meanwhile waits for the step after next, unless nobody else is there; default now"},
 	{"scheduler.front", "duration", "any spec",
 		"time from a request's admission to its first call, side by side with others, which occupies nobody:" +
 			" HTTP and tokenizer of a server; default 0"},

@@ -167,6 +167,21 @@ func (p *Point) goOn() bool {
 	return false
 }
 
+// moves reports whether there is a model that requests both come to and leave for another.
+func (p *Point) moves() bool {
+	for i, row := range p.Routing {
+		comes, leaves := false, false
+		for j := range row {
+			comes = comes || j != i && p.Routing[j][i] > 0
+			leaves = leaves || j != i && row[j] > 0
+		}
+		if comes && leaves {
+			return true
+		}
+	}
+	return false
+}
+
 // Unpredictable says why the throughput model does not describe the point's models and router, or is empty
 // if it does.
 func (p *Point) Unpredictable() string {
@@ -175,6 +190,9 @@ func (p *Point) Unpredictable() string {
 	}
 	if p.Static && p.Concurrency > 1 {
 		return "batches are static: fewer than the concurrency run until the last of a batch has left"
+	}
+	if p.Ahead && p.Concurrency > 1 && p.moves() {
+		return "steps are planned ahead: who comes to a model while it runs waits for the step after next"
 	}
 	for _, m := range p.Models {
 		if m.ByRows == nil {

@@ -121,6 +121,7 @@ type Point struct {
 	Admission  core.Admission
 	Static     bool  // batches, as in core.Config
 	Unmixed    bool  // steps, as in core.Config
+	Ahead      bool  // plan, as in core.Config
 	FrontNs    int64 // as in core.Config
 	PageTokens int
 	Budget     int
@@ -389,6 +390,7 @@ func (l *loader) scheduler(s *section, p *Point) {
 		l.warnings = append(l.warnings, "the chain, where it predicts and plans, lets requests that come to a"+
 			" model and requests that go on there share a step, which scheduler.steps = \"apart\" does not")
 	}
+	p.Ahead = s.word("plan", "now", "now", "ahead") == "ahead"
 	p.FrontNs = s.duration("front", 0, 0)
 	if p.FrontNs > core.DelayMax {
 		s.wrong("front", "want at most %v", time.Duration(core.DelayMax))

@@ -29,7 +29,9 @@ func (g Graphs) String() string {
 }
 
 // Launching says what the launch of a step costs besides the step. A step that is captured is padded to the
-// grid and costs nothing more; any other runs as it is and is launched eagerly, kernel by kernel.
+// grid and costs nothing more; any other runs as it is and is launched eagerly, kernel by kernel. Where there
+// are graphs, an eager launch costs nothing either if the step was decided beside the one before
+// (Shape.Ahead): the processor makes it while the device replays that. Without graphs all steps wait for it.
 type Launching struct {
 	Graphs Graphs
 	// Captured rows and fresh tokens of a launch: rising, at least 1. nil: all. Decode graphs have no
@@ -79,11 +81,11 @@ func NewLaunched(model Model, how Launching) (*Launched, error) {
 }
 
 // StepNs implements Model: the wrapped time of the captured shape, or that of the shape itself and an eager
-// launch.
+// launch, unless that is hidden.
 func (l *Launched) StepNs(s Shape) (ns int64, inRange bool) {
 	padded, captured := l.captured(s)
 	ns, inRange = l.model.StepNs(padded)
-	if ns < 0 || captured {
+	if ns < 0 || captured || s.Ahead && l.how.Graphs != NoGraphs {
 		return ns, inRange
 	}
 	eagerNs := float64(l.how.EagerNs) + float64(float64(l.how.EagerRowNs)*float64(s.Rows)) +

@@ -11,6 +11,8 @@ type Shape struct {
 	ContextTokens int // tokens already in KV, summed over rows
 	Returns       int // rows that begin a call: by a hand-off, or every row of an engine of one token a call
 	ReturnTokens  int // tokens of those rows, fed and in KV; only if CountsReturnTokens says so
+	// Ahead: the step follows at once on another, beside which it was decided, and launched where that can be.
+	Ahead bool
 }
 
 // Model is a step-time model.

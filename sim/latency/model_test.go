@@ -80,10 +80,10 @@ func TestAffine(t *testing.T) {
 		s    Shape
 		want int64
 	}{
-		{"one row", Shape{1, 1, 0, 0, 0}, 5_101_000},
-		{"context costs a quarter of a nanosecond", Shape{1, 1, 4000, 0, 0}, 5_102_000},
-		{"rounds half up", Shape{1, 1, 2, 0, 0}, 5_101_001},
-		{"a prefill", Shape{2, 513, 100, 0, 0}, 5*ms + 200_000 + 513_000 + 25},
+		{"one row", Shape{Rows: 1, FreshTokens: 1}, 5_101_000},
+		{"context costs a quarter of a nanosecond", Shape{Rows: 1, FreshTokens: 1, ContextTokens: 4000}, 5_102_000},
+		{"rounds half up", Shape{Rows: 1, FreshTokens: 1, ContextTokens: 2}, 5_101_001},
+		{"a prefill", Shape{Rows: 2, FreshTokens: 513, ContextTokens: 100}, 5*ms + 200_000 + 513_000 + 25},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -92,7 +92,8 @@ func TestAffine(t *testing.T) {
 			}
 		})
 	}
-	if ns, inRange := a.StepNs(Shape{math.MaxInt, math.MaxInt, math.MaxInt, 0, 0}); ns != Refused || inRange {
+	huge := Shape{Rows: math.MaxInt, FreshTokens: math.MaxInt, ContextTokens: math.MaxInt}
+	if ns, inRange := a.StepNs(huge); ns != Refused || inRange {
 		t.Errorf("a step longer than MaxStepNs = %d, %t, want it refused", ns, inRange)
 	}
 	tiny, _ := NewAffine(Coefficients{PerRowNs: 1e-3})
@@ -246,7 +247,10 @@ func TestLaunched(t *testing.T) {
 		{"decode", decode, Shape{Rows: 3, FreshTokens: 3}, 440},
 		{"a return with two tokens", decode, Shape{Rows: 3, FreshTokens: 4}, 340 + 5000 + 21 + 2},
 		{"too many rows to decode", decode, Shape{Rows: 9, FreshTokens: 9}, 990 + 5000 + 63 + 5},
+		{"an eager launch beside the step before", decode, Shape{Rows: 3, FreshTokens: 4, Ahead: true}, 340},
+		{"a replay beside it", grid, Shape{Rows: 3, FreshTokens: 4, Ahead: true}, 400 + 160},
 		{"no graphs", none, Shape{Rows: 4, FreshTokens: 16}, 560 + 5000 + 28 + 8},
+		{"no graphs beside it", none, Shape{Rows: 4, FreshTokens: 16, Ahead: true}, 560 + 5000 + 28 + 8},
 		{"no grid: all is captured", all, Shape{Rows: 3, FreshTokens: 999}, 300 + 9990},
 		{"rows only", rowsOnly, Shape{Rows: 3, FreshTokens: 9, ContextTokens: 50}, 400 + 100 + 50},
 		{"rows only, beyond", rowsOnly, Shape{Rows: 9, FreshTokens: 9}, 990},

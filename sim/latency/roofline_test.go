@@ -98,7 +98,7 @@ func TestRooflineByHand(t *testing.T) {
 	// 1,192,099,840 bytes of weights at 4.8 TB/s, and one token's KV of 112 KiB.
 	within("0.6B on H200, 1 row", small, rows(1), 1192099840.0/4800+114688.0/4800)
 	// Ten thousand tokens of context: 112 KiB each.
-	within("0.6B on H200, long context", small, Shape{1, 1, 10_000, 0, 0},
+	within("0.6B on H200, long context", small, Shape{Rows: 1, FreshTokens: 1, ContextTokens: 10_000},
 		1192099840.0/4800+10_001*114688.0/4800)
 
 	// 32B on two A100: all weights but the embedding of 777,912,320, in 2 bytes, at twice 2039 GB/s.
@@ -109,7 +109,7 @@ func TestRooflineByHand(t *testing.T) {
 	// A prefill of 8192 tokens on 0.6B is bound by arithmetic: 2 flops for each of the 440,401,920 weights of
 	// the layers and each token, the head once, and attention 4 x 16 x 128 x 28 x 8192 x 8193/2.
 	flops := 2*440_401_920.0*8192 + 2*1024*151936 + 4*16*128*28*8192*8193.0/2
-	within("0.6B on H200, prefill of 8192", small, Shape{1, 8192, 0, 0, 0}, flops/989_400)
+	within("0.6B on H200, prefill of 8192", small, Shape{Rows: 1, FreshTokens: 8192}, flops/989_400)
 }
 
 func TestRooflineGrows(t *testing.T) {
@@ -127,7 +127,7 @@ func TestRooflineGrows(t *testing.T) {
 	if !(two < one && two*2 > one) {
 		t.Errorf("two devices take %d ns, one %d: want between half and all", two, one)
 	}
-	huge := Shape{math.MaxInt, math.MaxInt, math.MaxInt, 0, 0}
+	huge := Shape{Rows: math.MaxInt, FreshTokens: math.MaxInt, ContextTokens: math.MaxInt}
 	if ns, inRange := model.StepNs(huge); ns != Refused || inRange {
 		t.Errorf("an endless step = %d, %t, want refused", ns, inRange)
 	}

@@ -120,7 +120,10 @@ func TestTableOfOnePoint(t *testing.T) {
 	tests := []struct {
 		s       Shape
 		inRange bool
-	}{{rows(8), true}, {rows(7), false}, {rows(9), false}, {Shape{8, 8, 1, 0, 0}, false}}
+	}{
+		{rows(8), true}, {rows(7), false}, {rows(9), false},
+		{Shape{Rows: 8, FreshTokens: 8, ContextTokens: 1}, false},
+	}
 	for _, test := range tests {
 		if ns, inRange := table.StepNs(test.s); ns != 7*ms || inRange != test.inRange {
 			t.Errorf("StepNs(%+v) = %d, %t, want 7 ms, %t", test.s, ns, inRange, test.inRange)
