@@ -92,7 +92,8 @@ func (p *page) overview(all []*result.Summary) {
 	p.add(t, paragraph(fmt.Sprintf("Rows in order: of the places at which several systems have published"+
 		" values, those at which the simulated ones follow each other as published; pairs that differ by no more"+
 		" than the publication's own noise are tied. Ratios: those within the published range, or within %.0f %%"+
-		" of the published value.", 100*result.RatioTolerance)))
+		" of the published value; a range that is published for many combinations at once is a weak check.",
+		100*result.RatioTolerance)))
 }
 
 // rules says over which window and seeds all was measured, where the results tell.
