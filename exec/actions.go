@@ -16,6 +16,7 @@ func (l *Loop) carryOut() {
 		q.append(Token{ID: t.Token, LogProb: t.LogProb, Model: t.Model, Detail: l.detail(t, q)})
 		q.tell()
 	}
+	l.keepDrafts()
 	l.sendNews()
 	for i := range l.out.Leaves {
 		l.leave(&l.out.Leaves[i])
@@ -55,7 +56,7 @@ func (l *Loop) carryOut() {
 
 // detail is what the pass that made the token says of it, nil unless the request wants that.
 func (l *Loop) detail(t *core.Token, q *sequence) *Detail {
-	if q.sampling == nil || q.sampling.Top == 0 {
+	if !q.detailed() {
 		return nil
 	}
 	r := &l.runners[t.Model]
@@ -64,6 +65,24 @@ func (l *Loop) detail(t *core.Token, q *sequence) *Detail {
 	return &Detail{
 		TopProb: result.TopProb, Score: result.Score, Entropy: result.Entropy,
 		Top: slices.Clone(r.pass.Top[row]),
+	}
+}
+
+// keepDrafts keeps the scores of drafts that the turn has dropped: of rows whose sequence has not grown.
+func (l *Loop) keepDrafts() {
+	for i := range l.in {
+		e := &l.in[i]
+		if e.Kind != core.BatchDone || e.Failed {
+			continue
+		}
+		rows := l.runners[e.Model].pass.Launch.Rows
+		for k := range rows {
+			row := &rows[k]
+			q := l.bySlot[row.Slot]
+			if row.Head && q != nil && q.detailed() && len(q.ids) == int(row.Start+row.Fresh) {
+				q.draft = e.Results[k].Score
+			}
+		}
 	}
 }
 

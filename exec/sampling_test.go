@@ -57,7 +57,8 @@ func (d *detailed) Detail(detail *exec.Detail) {
 }
 
 // TestDetailsAndContexts: on one node and on two, devices see the request's Sampling, the length of its
-// prompt and all its tokens, and what they say of a token comes to the sink right before it.
+// prompt and all its tokens, and what they say of a token comes to the sink right before it, with the score
+// of the draft that was dropped for it.
 func TestDetailsAndContexts(t *testing.T) {
 	for _, nodes := range [][]int{{0, 0}, {0, 1}} {
 		synctest.Test(t, func(t *testing.T) {
@@ -71,7 +72,7 @@ func TestDetailsAndContexts(t *testing.T) {
 						}
 						id := row.Start + row.Fresh
 						// The small model is unsure of every other token.
-						unsure := float64(id%2) * float64(1-m)
+						unsure := (float64(id%2) + 0.25) * float64(1-m)
 						p.Results[i] = core.Result{Token: id, Score: unsure, Entropy: 0.5, TopProb: 0.25}
 						p.Top[i] = []exec.Candidate{{Token: id, LogProb: -1}, {Token: int32(m), LogProb: -2}}
 					}
@@ -89,8 +90,12 @@ func TestDetailsAndContexts(t *testing.T) {
 			sink.ended(core.Finished, core.TokensMax, 2, 3, 4)
 			var want []exec.Detail
 			for i, model := range []int32{0, 1, 0} {
-				want = append(want, exec.Detail{TopProb: 0.25, Entropy: 0.5,
-					Top: []exec.Candidate{{Token: int32(2 + i), LogProb: -1}, {Token: model, LogProb: -2}}})
+				d := exec.Detail{TopProb: 0.25, Entropy: 0.5, Score: 0.25,
+					Top: []exec.Candidate{{Token: int32(2 + i), LogProb: -1}, {Token: model, LogProb: -2}}}
+				if model == 1 {
+					d.Score, d.Draft = 0, 1.25
+				}
+				want = append(want, d)
 			}
 			if diff := cmp.Diff(want, sink.details); diff != "" {
 				t.Errorf("details: %s", diff)

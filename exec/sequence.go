@@ -14,6 +14,7 @@ type sequence struct {
 	ids       []int32 // prompt and answer
 	tokens    []Token // the same, with who made them
 	told      int     // tokens of the answer that the sink has
+	draft     float64 // Detail.Draft of the next token
 	cancelled bool    // by stop
 }
 
@@ -25,7 +26,16 @@ func newSequence(r *Request) *sequence {
 	return q
 }
 
+// detailed says whether the sink is told details.
+func (q *sequence) detailed() bool { return q.sampling != nil && q.sampling.Top > 0 }
+
 func (q *sequence) append(t Token) {
+	if q.draft != 0 && t.Detail != nil && t.Detail.Draft == 0 {
+		d := *t.Detail // that of another node is not this one's to change
+		d.Draft = q.draft
+		t.Detail = &d
+	}
+	q.draft = 0
 	q.ids = append(q.ids, t.ID)
 	q.tokens = append(q.tokens, t)
 }

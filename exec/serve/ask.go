@@ -28,9 +28,9 @@ type ask struct {
 	logprobs  bool
 	top       int // most likely tokens beside each token
 
-	stream, usage bool // usage: in the stream
-	ids, origin   bool // are wanted in the answer
-	time          time.Duration
+	stream, usage      bool // usage: in the stream
+	ids, origin, score bool // are wanted in the answer
+	time               time.Duration
 }
 
 // all stands for the router in place of a model.
@@ -73,6 +73,7 @@ func (s *Server) common(f *fields, a *ask) {
 		}
 	}
 	a.ids, a.origin = boolean(f, "return_token_ids"), boolean(f, "return_origin")
+	a.score = boolean(f, "return_router_score")
 	a.time = s.c.TimeMax
 	if t, set := number(f, "timeout_s", 0, timeMin, s.c.TimeMax.Seconds()); set {
 		a.time = time.Duration(t * float64(time.Second))

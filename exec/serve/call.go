@@ -82,6 +82,9 @@ func (c *call) submit(i, entry int, arrived time.Time) error {
 	ch := &choice{index: i, box: &c.box, keep: !a.stream}
 	ch.left = func() { c.s.left(ch, arrived) }
 	sampling := a.sampling
+	if a.score {
+		sampling.Top = max(sampling.Top, 1) // or no details are told
+	}
 	if a.seed != nil {
 		seed := *a.seed + uint64(i) // each choice is another
 		sampling.Seed = &seed

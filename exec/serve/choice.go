@@ -14,7 +14,7 @@ import (
 type token struct {
 	core.Token
 	offset int // characters of text before it
-	top    []exec.Candidate
+	detail exec.Detail
 }
 
 // news is what has come of a choice: text that is final, the tokens that came with it, and perhaps the end.
@@ -64,11 +64,11 @@ type choice struct {
 	pending []token // not told yet
 	text    strings.Builder
 	runes   int // of text that is final
-	top     []exec.Candidate
+	detail  exec.Detail
 }
 
 // Detail implements exec.Detailer.
-func (c *choice) Detail(d *exec.Detail) { c.top = d.Top }
+func (c *choice) Detail(d *exec.Detail) { c.detail = *d }
 
 // Token implements exec.Sink.
 func (c *choice) Token(t core.Token) {
@@ -76,9 +76,9 @@ func (c *choice) Token(t core.Token) {
 	offset := c.runes
 	c.answer.Token(t)
 	if len(c.answer.Tokens) > before {
-		c.pending = append(c.pending, token{Token: t, offset: offset, top: c.top})
+		c.pending = append(c.pending, token{Token: t, offset: offset, detail: c.detail})
 	}
-	c.top = nil
+	c.detail = exec.Detail{}
 	if c.text.Len() > 0 {
 		c.tell("")
 	}

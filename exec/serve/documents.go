@@ -32,6 +32,8 @@ type part struct {
 	Finish   *string  `json:"finish_reason"`
 	IDs      []int32  `json:"token_ids,omitempty"`
 	Origin   []int32  `json:"origin,omitempty"` // of each token
+	// Scores are the router's, of the draft that is each token or was dropped for it; null: it judged none.
+	Scores []*float64 `json:"router_score,omitempty"`
 }
 
 type message struct {
@@ -122,8 +124,23 @@ func (c *call) part(index int, text string, tokens []token, finish string) part 
 		if c.ask.origin {
 			p.Origin = append(p.Origin, t.Model)
 		}
+		if c.ask.score {
+			p.Scores = append(p.Scores, c.score(&t))
+		}
 	}
 	return p
+}
+
+// score is what the router said at the place of a token, nil where it was not asked.
+func (c *call) score(t *token) *float64 {
+	s := t.detail.Draft
+	if s == 0 && t.Model == 0 {
+		s = t.detail.Score
+	}
+	if s == 0 || c.ask.model != all {
+		return nil
+	}
+	return &s
 }
 
 // contentLogProbs are those of chat completions.
@@ -147,7 +164,7 @@ func (s *Server) contentLogProbs(tokens []token, top int) *contentLogProbs {
 	l := &contentLogProbs{Content: []tokenLogProb{}}
 	for _, t := range tokens {
 		entry := tokenLogProb{s.likely(t.Token.Token, t.LogProb), []likely{}}
-		for _, other := range first(t.top, top) {
+		for _, other := range first(t.detail.Top, top) {
 			entry.Top = append(entry.Top, s.likely(other.Token, other.LogProb))
 		}
 		l.Content = append(l.Content, entry)
@@ -204,7 +221,7 @@ func (s *Server) legacyLogProbs(tokens []token, top int) *legacyLogProbs {
 		l.Tokens, l.Log = append(l.Tokens, own), append(l.Log, finite(t.LogProb))
 		l.Offsets = append(l.Offsets, t.offset)
 		likely := map[string]float64{own: finite(t.LogProb)}
-		for _, other := range first(t.top, top) {
+		for _, other := range first(t.detail.Top, top) {
 			likely[shown(s.c.Tokenizer.Bytes(other.Token))] = finite(other.LogProb)
 		}
 		l.Top = append(l.Top, likely)

@@ -102,6 +102,40 @@ func TestUsage(t *testing.T) {
 	})
 }
 
+// TestRouterScore: what the router said at the place of each token, of its draft, whoever made the token.
+func TestRouterScore(t *testing.T) {
+	scored := func(s *setting) {
+		s.now[0].score = func(at int) float64 { return 0.25 + float64(at%2)/2 }
+	}
+	serving(t, []string{"a", "b", "c"}, scored, func(r *rig) {
+		for _, c := range []struct{ fields, want string }{
+			{`"model":"pair"`, `"router_score":[0.25,0.75,0.25]`},
+			{`"model":"pair","routing_threshold":0.1`, `"router_score":[0.25,0.75,0.25]`},
+			{`"model":"pair","routing":false`, `"router_score":[null,null,null]`},
+			{`"model":"small"`, `"router_score":[null,null,null]`},
+			{`"model":"large"`, `"router_score":[null,null,null]`},
+		} {
+			body := `{"prompt":"xyz","return_router_score":true,"logprobs":2,` + c.fields + `}`
+			if p := r.do("POST", "/v1/completions", body); !strings.Contains(string(p.body), c.want) {
+				t.Errorf("%s: %s, want %s", c.fields, p.body, c.want)
+			}
+		}
+		var streamed []string
+		for _, frame := range r.chat(`,"return_router_score":true,"stream":true`).frames {
+			_, after, _ := strings.Cut(frame, `"router_score":[`)
+			if score, _, found := strings.Cut(after, "]"); found {
+				streamed = append(streamed, score)
+			}
+		}
+		if got := strings.Join(streamed, " "); got != "0.25 0.75 0.25" {
+			t.Errorf("streamed: %s", got)
+		}
+		if p := r.chat(""); strings.Contains(string(p.body), "router_score") {
+			t.Errorf("not asked for: %s", p.body)
+		}
+	})
+}
+
 // TestStream: the frames of case 14 (a): the role once, null until the end, usage, [DONE].
 func TestStream(t *testing.T) {
 	serving(t, []string{"a", "b", "c"}, nil, func(r *rig) {

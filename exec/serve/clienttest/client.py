@@ -93,7 +93,8 @@ class Test(unittest.TestCase):
 
     def test_chat(self):
         answer = self.chat(extra_headers={"X-Request-Id": "mine-1"},
-                           extra_body={"return_origin": True, "return_token_ids": True, "tools": None, "stop": []})
+                           extra_body={"return_origin": True, "return_router_score": True, "return_token_ids": True,
+                                       "tools": None, "stop": []})
         choice, usage = answer.choices[0], answer.usage
         self.assertEqual((answer.id, answer._request_id), ("chatcmpl-mine-1", "mine-1"))
         self.assertRegex(choice.message.content, rf"\nAnswer: {ANSWER}$")
@@ -103,6 +104,9 @@ class Test(unittest.TestCase):
         self.assertEqual(len(answer.prompt_token_ids[0]), usage.prompt_tokens)
         self.assertEqual(set(choice.origin), {0, 1}, "both models made tokens")
         self.assertAlmostEqual(usage.large_model_share, sum(choice.origin) / len(choice.origin))
+        scores = [[s for s, o in zip(choice.router_score, choice.origin) if o == model] for model in (0, 1)]
+        self.assertLess(max(scores[0]), min(scores[1]), "one threshold parts the models' tokens")
+        self.assertTrue(all(0 < s < 1 for s in choice.router_score))
 
     def test_stream(self):
         whole = self.chat(logprobs=True, top_logprobs=3)

@@ -29,7 +29,7 @@ export class Answer {
     this.top = 0;
   }
 
-  // add shows text that tokens ({text, model, probability, bytes}) have given. The last model has their colour.
+  // add shows text that tokens ({text, model, probability, score, bytes}) have given. The last model has their colour.
   add(text, tokens) {
     for (const part of split(text, tokens)) {
       for (const token of part.tokens) {
@@ -87,7 +87,8 @@ export class Answer {
 
   words(t) {
     const sure = t.probability === undefined ? "" : `, probability ${percent(t.probability)}`;
-    return `${JSON.stringify(t.text)}, token ${t.index}\n${this.models[t.model] ?? "?"}${sure}`;
+    const score = t.score === undefined ? "" : `, router score ${Number(t.score.toPrecision(2))}`;
+    return `${JSON.stringify(t.text)}, token ${t.index}\n${this.models[t.model] ?? "?"}${sure}${score}`;
   }
 
   hide() {

@@ -59,7 +59,7 @@ function body(prompt) {
   const temperature = Number($("temperature").value), most = Number($("tokens-max").value);
   const common = {
     model: $("model").value, max_tokens: most, temperature, stream: true, stream_options: { include_usage: true },
-    return_origin: true,
+    return_origin: true, return_router_score: true,
   };
   return chats ? { ...common, messages: [{ role: "user", content: prompt }], logprobs: true }
     : { ...common, prompt, logprobs: 0 };
@@ -67,13 +67,13 @@ function body(prompt) {
 
 // tokensOf are those of a chunk's choice.
 function tokensOf(choice) {
-  const origin = choice.origin ?? [];
+  const origin = choice.origin ?? [], scores = choice.router_score ?? [];
   const logs = choice.logprobs?.content ?? (choice.logprobs?.tokens ?? []).map((token, i) => ({
     token, logprob: choice.logprobs.token_logprobs[i], bytes: [...new TextEncoder().encode(token)],
   }));
   return origin.map((model, i) => ({
     model, text: logs[i]?.token ?? "", bytes: logs[i]?.bytes,
-    probability: logs[i] === undefined ? undefined : Math.exp(logs[i].logprob),
+    probability: logs[i] === undefined ? undefined : Math.exp(logs[i].logprob), score: scores[i] ?? undefined,
   }));
 }
 

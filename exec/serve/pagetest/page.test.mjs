@@ -153,8 +153,8 @@ test("Escape and the button stop an answer, in the server too", () => on({}, asy
   }
 }));
 
-const chunk = (content, origin, logs) => `data: ${JSON.stringify({ origin_models: ["small", "large"], choices: [{ index: 0,
-  delta: { content }, origin, logprobs: { content: logs }, finish_reason: null }] })}\n\n`;
+const chunk = (content, origin, logs, router_score) => `data: ${JSON.stringify({ origin_models: ["small", "large"],
+  choices: [{ index: 0, delta: { content }, origin, logprobs: { content: logs }, router_score, finish_reason: null }] })}\n\n`;
 const stream = { "Content-Type": "text/event-stream" };
 const failure = (message) => JSON.stringify({ error: { message, type: "t", param: null, code: null } });
 
@@ -192,8 +192,9 @@ test("bytes may be split anywhere, and a character over tokens", () => on({}, as
   await ready(page);
   const log = (bytes, p) => ({ token: "?", logprob: Math.log(p), bytes });
   const emoji = [...Buffer.from("\u{1f600}")];
-  const whole = Buffer.from(": wait\r\n\r\n" + chunk("né", [0], [log([...Buffer.from("né")], 0.5)]) +
-    chunk("\u{1f600}!", [0, 1, 1], [log(emoji.slice(0, 1), 0.25), log(emoji.slice(1), 0.75), log([33], 1)]) +
+  const whole = Buffer.from(": wait\r\n\r\n" + chunk("né", [0], [log([...Buffer.from("né")], 0.5)], [0.0314]) +
+    chunk("\u{1f600}!", [0, 1, 1], [log(emoji.slice(0, 1), 0.25), log(emoji.slice(1), 0.75), log([33], 1)],
+      [null, 0.975, 1]) +
     chunk(" 中\u{1f468}‍\u{1f469}", [1], [log([], 1)]).replaceAll("\n", "\r\n") +
     `data: ${JSON.stringify({ choices: [{ index: 0, delta: {}, finish_reason: "stop" }] })}\n\ndata: [DONE]\n\n`);
   fault = async (a) => {
@@ -211,9 +212,11 @@ test("bytes may be split anywhere, and a character over tokens", () => on({}, as
     all.map((s) => [s.textContent, s.className, s.tokens.length]));
   assert.deepEqual(spans, [["né", "token of-0", 1], ["\u{1f600}", "token of-1", 2], ["!", "token of-1", 1],
     [" 中\u{1f468}‍\u{1f469}", "token of-1", 1]]);
+  await page.locator(".token").nth(0).hover();
+  assert.equal(await page.getByRole("tooltip").textContent(), '"?", token 1\nsmall, probability 50 %, router score 0.031');
   await page.locator(".token").nth(1).hover();
   assert.equal(await page.getByRole("tooltip").textContent(),
-    '"?", token 2\nsmall, probability 25 %\n"?", token 3\nlarge, probability 75 %');
+    '"?", token 2\nsmall, probability 25 %\n"?", token 3\nlarge, probability 75 %, router score 0.97');
 }));
 
 test("an empty prompt is not sent", () => on({}, async (page) => {
