@@ -89,6 +89,9 @@ func (r *run) exchange(ctx context.Context, body []byte, e *Ended) *Error {
 		return &Error{Kind: "connect", Message: err.Error()}
 	}
 	request.Header.Set("Content-Type", "application/json")
+	// So says a client to net/http, which does not send it, that a request may be sent again where a kept
+	// connection turns out to have been closed, as llama.cpp's server does after a stream.
+	request.Header["Idempotency-Key"] = nil
 	authorise(request, r.c.Key)
 	response, err := r.c.Client.Do(request)
 	if err != nil {

@@ -82,11 +82,12 @@ func TestErrors(t *testing.T) {
 	for _, c := range failing {
 		t.Run(c.name, func(t *testing.T) {
 			answer := func(_ *rig, i int, w http.ResponseWriter) {
-				if i != 1 {
-					quick(w)
-				} else {
+				if i == 1 {
 					c.answer(w)
+					return
 				}
+				w.Header().Set("Connection", "close") // the next one is the first of its connection
+				quick(w)
 			}
 			on(t, answer, func(r *rig) {
 				var ended []*Ended
@@ -171,4 +172,21 @@ func TestRetryAfter(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestKeptConnectionClosed: a request on a kept connection that the server closes in place of an answer is
+// sent again on another.
+func TestKeptConnectionClosed(t *testing.T) {
+	answer := func(_ *rig, i int, w http.ResponseWriter) {
+		if i == 1 || i == 3 {
+			hangUp(w)
+		}
+		quick(w)
+	}
+	on(t, answer, func(r *rig) {
+		got := r.load(Config{Source: each(3), Stream: true})
+		if got.Sent != 3 || got.Finished != 3 || r.asked != 5 {
+			t.Errorf("%d sent, %d finished, %d came, %v: want 3, 3 and 5", got.Sent, got.Finished, r.asked, got.Failed)
+		}
+	})
 }
