@@ -254,6 +254,7 @@ cuda: needs needs-c
 		echo "$$pins" > $(CUDA)/installed; \
 	fi
 	@cuda/build.sh "$$(echo $(CURDIR)/$(CUDA)/lib/python*/site-packages/nvidia/cu13)"
+	@rm -f $(BIN)-cuda # Go would not see that the library it is linked with is another one
 	$(GO) build -tags cuda -o $(BIN)-cuda .
 	$(GO) test -count=1 -tags cuda ./cuda
 

@@ -49,6 +49,6 @@ ar rcs "$out/lib/libtokenrouter_cuda.a.new" "$out"/objects/kernels-*.o "$out"/ob
 mv "$out/lib/libtokenrouter_cuda.a.new" "$out/lib/libtokenrouter_cuda.a"
 cp "$toolkit/lib/libcudart_static.a" "$out/lib/"
 for program in check bench; do
-	g++ "$out/objects/$program"-*.o -static-libstdc++ -static-libgcc -L"$out/lib" -ltokenrouter_cuda \
-		-lcudart_static -ldl -lrt -lpthread -o "$out/$program"
+	g++ "$out/objects/$program"-*.o -L"$out/lib" -ltokenrouter_cuda -lcudart_static -ldl -lrt -lpthread \
+		-o "$out/$program"
 done

@@ -23,9 +23,9 @@ var (
 func TestDevice(t *testing.T) {
 	b, err := Backend()
 	if err == nil {
-		var devices []native.Info
-		if devices, err = b.Devices(); err != nil {
-			t.Fatal(err)
+		devices, failed := b.Devices()
+		if failed != nil && !errors.Is(failed, native.ErrNoDevice) { // a driver that is too old
+			t.Fatal(failed)
 		}
 		if len(devices) > 0 {
 			t.Logf("%+v", devices)

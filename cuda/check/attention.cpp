@@ -27,7 +27,7 @@ std::vector<int32_t> tables(Numbers& n, const Layer& l) {
   return t;
 }
 
-// Items of a request: unsplit, or a part for each segment.
+// Items of a request: unsplit, or a part for each segment that somebody sees.
 void addItems(const Layer& l, size_t r, int32_t row, bool split, std::vector<cuda::AttentionItem>* items,
               int32_t* partials, int32_t* counters) {
   const Request& q = l.requests[r];
@@ -35,7 +35,7 @@ void addItems(const Layer& l, size_t r, int32_t row, bool split, std::vector<cud
   for (int64_t unit = 0; unit < units; unit += cuda::unitsMax) {
     const int64_t firstRow = unit / group, lastRow = (std::min(unit + cuda::unitsMax, units) - 1) / group;
     const int64_t first = l.window ? std::max<int64_t>(q.start + firstRow - l.window + 1, 0) : 0;
-    const int32_t begin = int32_t(first / cuda::segmentTokens);
+    const int32_t begin = split ? int32_t(first / cuda::segmentTokens) : 0;  // else the kernel skips it
     const int32_t end = int32_t((q.start + lastRow) / cuda::segmentTokens + 1);
     const int32_t parts = split ? end - begin : 1;
     for (int32_t part = 0; part < parts; part++) {

@@ -88,7 +88,7 @@ class Memory {
     CHECK_CUDA(cudaStreamSynchronize(stream()));
   }
   explicit Memory(const std::vector<T>& values) : Memory(int64_t(values.size())) {
-    CHECK_CUDA(cudaMemcpy(data_, values.data(), bytes(), cudaMemcpyHostToDevice));
+    write(values.data(), bytes());
   }
   ~Memory() { cudaFree(data_); }
   Memory(const Memory&) = delete;
@@ -96,11 +96,17 @@ class Memory {
 
   T* data() { return data_; }
 
+  // Replaces the first bytes.
+  void write(const T* values, size_t count) {
+    CHECK_CUDA(cudaMemcpyAsync(data_, values, count, cudaMemcpyHostToDevice, stream()));
+    CHECK_CUDA(cudaStreamSynchronize(stream()));
+  }
+
   // What is there when all that was launched is done.
   std::vector<T> read() {
     std::vector<T> values(static_cast<size_t>(count_));
+    CHECK_CUDA(cudaMemcpyAsync(values.data(), data_, bytes(), cudaMemcpyDeviceToHost, stream()));
     CHECK_CUDA(cudaStreamSynchronize(stream()));
-    CHECK_CUDA(cudaMemcpy(values.data(), data_, bytes(), cudaMemcpyDeviceToHost));
     return values;
   }
 
@@ -114,6 +120,7 @@ class Memory {
 // Each checks the kernels of one header.
 void rows(uint64_t seed);
 void products(uint64_t seed);
+void library(uint64_t seed);  // where there is one
 void attention(uint64_t seed);
 void logits(uint64_t seed);
 void router(uint64_t seed);

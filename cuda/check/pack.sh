@@ -5,12 +5,11 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 programs=$(mktemp -d)
 trap 'rm -rf "$programs"' EXIT
-link=(-ldflags '-s -w -extldflags "-static-libstdc++ -static-libgcc"')
-${GO:-go} build -tags cuda "${link[@]}" -o "$programs/tokenrouter" .
-${GO:-go} test -c -tags cuda "${link[@]}" -o "$programs/device.test" ./cuda
+${GO:-go} build -tags cuda -ldflags '-s -w' -o "$programs/tokenrouter" .
+${GO:-go} test -c -tags cuda -ldflags '-s -w' -o "$programs/device.test" ./cuda
 cp .cuda/check .cuda/bench .cuda/resources.txt "$programs"
 strip "$programs/check" "$programs/bench"
-git rev-parse HEAD >"$programs/commit"
+git describe --always --abbrev=40 --dirty >"$programs/commit"
 mkdir -p .cuda-check
 tar -C "$programs" -czf .cuda-check/programs.tar.gz .
 bytes=$(stat -c %s .cuda-check/programs.tar.gz) most=$((64 << 20))

@@ -25,8 +25,7 @@ void product(Numbers& n, int64_t columns, int64_t depth, int64_t rows) {
   CHECK_CUDA(cuda::multiplyFew({inputs.data(), stride, matrix, y.data(), yStride}, rows, stream()));
   const int64_t last = rows - 1;
   Memory<uint16_t> lastInput(16 * stride);
-  CHECK_CUDA(
-      cudaMemcpy(lastInput.data(), &x[size_t(last * stride)], size_t(stride) * 2, cudaMemcpyHostToDevice));
+  lastInput.write(&x[size_t(last * stride)], size_t(stride) * sizeof(uint16_t));
   CHECK_CUDA(cuda::multiplyFew({lastInput.data(), stride, matrix, alone.data(), yStride}, 1, stream()));
   const std::vector<float> got = y.read(), one = alone.read();
   std::vector<double> want(static_cast<size_t>(columns)), magnitude(want);
@@ -45,7 +44,7 @@ void product(Numbers& n, int64_t columns, int64_t depth, int64_t rows) {
 }
 
 // What cuBLASLt makes is near to what multiplyFew does, and nothing is written beyond the padded rows.
-void library(Numbers& n, cuda::Lt& lt, int64_t columns, int64_t depth, int64_t rows) {
+void libraryProduct(Numbers& n, cuda::Lt& lt, int64_t columns, int64_t depth, int64_t rows) {
   cuda::Matrix matrix = {nullptr, columns, depth};
   const int64_t stride = matrix.stride(), yStride = cuda::paddedColumns(columns) + 16;
   const int64_t memory = (rows + cuda::skinnyRows - 1) / cuda::skinnyRows * cuda::skinnyRows;
@@ -80,11 +79,15 @@ void products(uint64_t seed) {
     product(n, 50, 300, rows);
     product(n, 33, 1000, rows);
   }
-  if (!cuda::ltVersion()) return;
+}
+
+void library(uint64_t seed) {
+  CHECK(cuda::ltVersion() > 0, "there is no cuBLASLt");
+  Numbers n(seed + 6);
   Memory<char> workspace(cuda::ltWorkspaceBytes());
   cuda::Lt lt;
   CHECK(lt.open(workspace.data(), nullptr) == TR_OK, "cuBLASLt does not open");
-  for (int64_t rows : {17, 32, 50}) library(n, lt, 50, 300, rows);
+  for (int64_t rows : {17, 32, 50}) libraryProduct(n, lt, 50, 300, rows);
 }
 
 }  // namespace check

@@ -21,8 +21,13 @@ int32_t checked(cudaError_t result, const char* call, tr_error* error) {
 
 int32_t deviceCount(int32_t* count, tr_error* error) {
   int found = 0;
+  int driver = 0;
   const cudaError_t result = cudaGetDeviceCount(&found);
   *count = 0;
+  if (result == cudaErrorInsufficientDriver && cudaDriverGetVersion(&driver) == cudaSuccess && driver > 0) {
+    return fail(error, TR_NO_DEVICE, "the driver of the card is for CUDA %d.%d, want %d.%d or later",
+                driver / 1000, driver % 1000 / 10, CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
+  }
   // A machine without a card, or without a driver for it, is sound.
   if (result == cudaErrorNoDevice || result == cudaErrorInsufficientDriver) return TR_OK;
   *count = found;

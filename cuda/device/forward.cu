@@ -121,7 +121,7 @@ cudaError_t Forward::attendLayer(int64_t l) const {
                        sizes.partials,
                        work.counters,
                        sizes.counters};
-  // Four blocks a multiprocessor are as many as there is room for with heads of 128.
+  // With heads of 128 there is room for two blocks on a multiprocessor, with smaller ones for more.
   const int64_t blocks = std::max<int64_t>(4 * int64_t(multiprocessors) / shape.kvHeads(), 1);
   const Norm n = {work.x,
                   few ? work.headX : work.x,

@@ -171,6 +171,15 @@ int32_t Model::clearWeights(int64_t bytes, tr_error* error) {
   return checked(cudaStreamSynchronize(stream_), "cudaStreamSynchronize", error);
 }
 
+// Copies to the device, for what the stream does next. cudaMemcpy would not do: where the host's memory may
+// be paged out it can return before the copy has ended, and a stream of ours would not wait for the rest.
+int32_t Model::upload(void* to, const void* from, size_t bytes, tr_error* error) {
+  const int32_t status = checked(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream_),
+                                 "cudaMemcpyAsync to the device", error);
+  if (status != TR_OK) return status;
+  return checked(cudaStreamSynchronize(stream_), "cudaStreamSynchronize", error);
+}
+
 // Rows go in pieces that lie together at their place.
 int32_t Model::copyMatrix(const Place& p, int32_t type, const void* data, tr_error* error) {
   const int64_t stride = p.matrix->stride(), rowBytes = p.columns * bytesOf(type);
@@ -183,9 +192,9 @@ int32_t Model::copyMatrix(const Place& p, int32_t type, const void* data, tr_err
     for (int64_t j = 0; j < count; j++) {
       convertRow(p, type, static_cast<const char*>(data) + (i + j) * rowBytes, &staged[size_t(j * stride)]);
     }
-    const cudaError_t copied = cudaMemcpy(p.matrix->weights + p.at(i) * stride, staged.data(),
-                                          staged.size() * sizeof(uint16_t), cudaMemcpyHostToDevice);
-    if (copied != cudaSuccess) return checked(copied, "cudaMemcpy of weights", error);
+    const int32_t status = upload(p.matrix->weights + p.at(i) * stride, staged.data(),
+                                  staged.size() * sizeof(uint16_t), error);
+    if (status != TR_OK) return status;
     i += count;
   }
   return TR_OK;
@@ -201,9 +210,9 @@ int32_t Model::copyVector(const Place& p, int32_t type, const void* data, tr_err
   }
   const int64_t together = p.run == p.stride ? p.columns : p.run;
   for (int64_t i = 0; i < p.columns; i += together) {
-    const cudaError_t copied = cudaMemcpy(static_cast<char*>(p.vector) + p.at(i) * size, source + i * size,
-                                          size_t(together * size), cudaMemcpyHostToDevice);
-    if (copied != cudaSuccess) return checked(copied, "cudaMemcpy of weights", error);
+    const int32_t status = upload(static_cast<char*>(p.vector) + p.at(i) * size, source + i * size,
+                                  size_t(together * size), error);
+    if (status != TR_OK) return status;
   }
   return TR_OK;
 }
@@ -270,11 +279,8 @@ int32_t Model::clearWork(tr_error* error) {
   clear(work_.counters, counters * int64_t(sizeof(int32_t)));
   clear(work_.attended, sizes_.rows * sizes_.attendedStride * int64_t(sizeof(uint16_t)));
   clear(work_.tables, tables * int64_t(sizeof(int32_t)));
-  if (status == TR_OK) status = checked(cudaStreamSynchronize(stream_), "cudaStreamSynchronize", error);
   if (status != TR_OK) return status;
-  return checked(cudaMemcpy(work_.tables + tables, padding.data(), padding.size() * sizeof(int32_t),
-                            cudaMemcpyHostToDevice),
-                 "cudaMemcpy", error);
+  return upload(work_.tables + tables, padding.data(), padding.size() * sizeof(int32_t), error);
 }
 
 }  // namespace cuda

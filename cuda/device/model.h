@@ -52,12 +52,13 @@ class Model {
   int32_t checkWhole(tr_error* error);
   int32_t copyMatrix(const Place& place, int32_t type, const void* data, tr_error* error);
   int32_t copyVector(const Place& place, int32_t type, const void* data, tr_error* error);
+  int32_t upload(void* to, const void* from, size_t bytes, tr_error* error);
   uint8_t& isThere(int32_t tensor, int32_t layer);
   int32_t clearWeights(int64_t bytes, tr_error* error);
   int32_t clearWork(tr_error* error);
   void release();
 
-  // Of a step: step.cpp.
+  // Of a step: step.cu.
   struct Batch {
     int64_t rows, heads;                  // that were given
     int64_t computedRows, computedHeads;  // with padding

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <mutex>
+#include <vector>
 
 #include "../../exec/native/failure.h"
 
@@ -47,19 +48,45 @@ struct Driver {
   }
 };
 
-// What is left of a card.
-struct Rest {
-  CUdevResource resource;
-  int partitions;
+// The multiprocessors of a card in the smallest groups that a partition can be made of. The driver splits the
+// whole of a card only, and nothing that a split gave; but groups of one split may be joined.
+struct Card {
+  std::vector<CUdevResource> groups;
+  std::vector<bool> taken;  // by group
+
+  unsigned left() const {
+    unsigned sum = 0;
+    for (size_t i = 0; i < groups.size(); i++) sum += taken[i] ? 0 : groups[i].sm.smCount;
+    return sum;
+  }
 };
 
-std::mutex restsMutex;
-std::map<int, Rest> rests;  // by ordinal
+std::mutex cardsMutex;
+std::map<int, Card> cards;  // by ordinal
 
 int32_t check(CUresult result, const char* call, tr_error* error) {
   if (result == CUDA_SUCCESS) return TR_OK;
   return fail(error, TR_UNSUPPORTED, "a part of the card's multiprocessors: %s gives error %d", call,
               int(result));
+}
+
+int32_t splitCard(const Driver& d, CUdevice device, Card* card, tr_error* error) {
+  CUdevResource whole = {}, rest = {};
+  unsigned count = 0;
+  int32_t status =
+      check(d.getResource(device, &whole, CU_DEV_RESOURCE_TYPE_SM), "cuDeviceGetDevResource", error);
+  auto split = [&](CUdevResource* groups) {
+    if (status != TR_OK) return;
+    status = check(d.split(groups, &count, &whole, &rest, 0, 1), "cuDevSmResourceSplitByCount", error);
+  };
+  split(nullptr);  // says how many there are
+  card->groups.resize(count);
+  split(card->groups.data());
+  card->groups.resize(status == TR_OK ? count : 0);
+  if (status == TR_OK && rest.sm.smCount > 0) card->groups.push_back(rest);
+  card->taken.assign(card->groups.size(), false);
+  if (status != TR_OK || !card->groups.empty()) return status;
+  return fail(error, TR_UNSUPPORTED, "a part of the card's multiprocessors: there is no group of them");
 }
 
 }  // namespace
@@ -70,42 +97,44 @@ int32_t Partition::take(int ordinal, int32_t multiprocessors, tr_error* error) {
     return fail(error, TR_UNSUPPORTED, "a part of the card's multiprocessors: the driver has no %s",
                 d.missing);
   }
-  std::lock_guard<std::mutex> lock(restsMutex);
+  std::lock_guard<std::mutex> lock(cardsMutex);
+  Card& card = cards[ordinal];
   CUdevice device;
   int32_t status = check(d.deviceGet(&device, ordinal), "cuDeviceGet", error);
-  Rest rest = rests.count(ordinal) ? rests[ordinal] : Rest{};
-  if (status == TR_OK && rest.partitions == 0) {
-    status = check(d.getResource(device, &rest.resource, CU_DEV_RESOURCE_TYPE_SM), "cuDeviceGetDevResource",
-                   error);
-  }
+  if (status == TR_OK && card.groups.empty()) status = splitCard(d, device, &card, error);
   if (status != TR_OK) return status;
-  const unsigned left = rest.resource.sm.smCount;
-  if (unsigned(multiprocessors) > left) {
-    return fail(error, TR_INVALID, "threads = %d multiprocessors, and %u of the card are left",
-                multiprocessors, left);
+  if (unsigned(multiprocessors) > card.left()) {
+    return fail(error, TR_INVALID,
+                "threads = %d multiprocessors: they go in groups of %u, and %u of the card are left",
+                multiprocessors, card.groups[0].sm.smCount, card.left());
   }
-  CUdevResource part = {}, remaining = {};
-  unsigned groups = 1;
-  status = check(d.split(&part, &groups, &rest.resource, &remaining, 0, unsigned(multiprocessors)),
-                 "cuDevSmResourceSplitByCount", error);
+  std::vector<CUdevResource> parts;
+  int32_t sum = 0;
+  for (size_t i = 0; sum < multiprocessors; i++) {
+    if (card.taken[i]) continue;
+    groups_.push_back(i);
+    parts.push_back(card.groups[i]);
+    sum += int32_t(card.groups[i].sm.smCount);
+  }
   CUdevResourceDesc description;
-  if (status == TR_OK) status = check(d.describe(&description, &part, 1), "cuDevResourceGenerateDesc", error);
+  status = check(d.describe(&description, parts.data(), unsigned(parts.size())), "cuDevResourceGenerateDesc",
+                 error);
   if (status == TR_OK) {
     status = check(d.create(&context_, description, device, CU_GREEN_CTX_DEFAULT_STREAM), "cuGreenCtxCreate",
                    error);
   }
   if (status != TR_OK) return status;
-  rests[ordinal] = {remaining, rest.partitions + 1};
+  for (size_t i : groups_) card.taken[i] = true;
   ordinal_ = ordinal;
-  multiprocessors_ = int32_t(part.sm.smCount);
+  multiprocessors_ = sum;
   return TR_OK;
 }
 
 Partition::~Partition() {
   if (!context_) return;
   Driver().destroy(context_);
-  std::lock_guard<std::mutex> lock(restsMutex);
-  rests[ordinal_].partitions--;  // with the last the card is whole again
+  std::lock_guard<std::mutex> lock(cardsMutex);
+  for (size_t i : groups_) cards[ordinal_].taken[i] = false;
 }
 
 int32_t Partition::makeStream(int priority, cudaStream_t* stream, tr_error* error) const {

@@ -1,9 +1,10 @@
 // The functions of cuda.h: a card of as many multiprocessors as cudaGetDeviceProperties says, of which parts
-// are multiples of two.
+// are groups of two. As strict as the driver: only the whole card is split, and groups are joined of one split.
 #include "include/cuda.h"
 
 #include <string.h>
 
+#include <algorithm>
 #include <atomic>
 
 #include "faults.h"
@@ -16,9 +17,15 @@ struct emuPartition {
   unsigned multiprocessors;
 };
 
-static std::atomic<bool> hasPartitions{true};
+static std::atomic<int32_t> driverVersion{CUDART_VERSION};
+static std::atomic<unsigned> splits{0};
 
-void emu_partitions(int32_t known) { hasPartitions = known != 0; }
+void emu_driver(int32_t version) { driverVersion = version ? version : CUDART_VERSION; }
+
+cudaError_t cudaDriverGetVersion(int* version) {
+  *version = driverVersion;
+  return cudaSuccess;
+}
 
 CUresult cuDeviceGet(CUdevice* device, int ordinal) {
   *device = ordinal;
@@ -28,25 +35,32 @@ CUresult cuDeviceGet(CUdevice* device, int ordinal) {
 CUresult cuDeviceGetDevResource(CUdevice, CUdevResource* resource, CUdevResourceType type) {
   cudaDeviceProp properties;
   cudaGetDeviceProperties(&properties, 0);
-  *resource = {type, {unsigned(properties.multiProcessorCount)}};
+  *resource = {type, {unsigned(properties.multiProcessorCount)}, 0};
   return CUDA_SUCCESS;
 }
 
-CUresult cuDevSmResourceSplitByCount(CUdevResource* result, unsigned* groups, const CUdevResource* input,
+CUresult cuDevSmResourceSplitByCount(CUdevResource* groups, unsigned* count, const CUdevResource* input,
                                      CUdevResource* remaining, unsigned, unsigned least) {
-  const unsigned part = (least + 1) / 2 * 2;
-  if (*groups != 1 || part > input->sm.smCount) return CUDA_ERROR_INVALID_VALUE;
-  *result = {CU_DEV_RESOURCE_TYPE_SM, {part}};
-  *remaining = {CU_DEV_RESOURCE_TYPE_SM, {input->sm.smCount - part}};
+  const unsigned size = std::max(1u, (least + 1) / 2) * 2, most = input->sm.smCount / size;
+  if (input->type != CU_DEV_RESOURCE_TYPE_SM || input->split != 0 || least > input->sm.smCount)
+    return CUDA_ERROR_INVALID_VALUE;
+  *count = groups ? std::min(*count, most) : most;
+  if (!groups) return CUDA_SUCCESS;
+  const unsigned split = ++splits;
+  for (unsigned i = 0; i < *count; i++) groups[i] = {CU_DEV_RESOURCE_TYPE_SM, {size}, split};
+  *remaining = {CU_DEV_RESOURCE_TYPE_SM, {input->sm.smCount - *count * size}, split};
   return CUDA_SUCCESS;
 }
 
 CUresult cuDevResourceGenerateDesc(CUdevResourceDesc* description, CUdevResource* resources, unsigned count) {
-  if (count != 1) return CUDA_ERROR_INVALID_VALUE;
   thread_local emuDescription made;
-  made.multiprocessors = resources->sm.smCount;
+  made = {0};
+  for (unsigned i = 0; i < count; i++) {
+    if (resources[i].split != resources[0].split) return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
+    made.multiprocessors += resources[i].sm.smCount;
+  }
   *description = &made;
-  return CUDA_SUCCESS;
+  return count > 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult cuGreenCtxCreate(CUgreenCtx* context, CUdevResourceDesc description, CUdevice, unsigned) {
@@ -64,7 +78,7 @@ CUresult cuGreenCtxStreamCreate(CUstream* stream, CUgreenCtx, unsigned flags, in
                                                                               : CUDA_ERROR_INVALID_VALUE;
 }
 
-cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol, void** function, unsigned,
+cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol, void** function, unsigned version,
                                              unsigned long long, cudaDriverEntryPointQueryResult* result) {
   const struct {
     const char* name;
@@ -81,7 +95,7 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol, void** function
   *function = nullptr;
   *result = cudaDriverEntryPointSymbolNotFound;
   for (const auto& f : all) {
-    if (!hasPartitions || strcmp(f.name, symbol) != 0) continue;
+    if (driverVersion < int32_t(version) || strcmp(f.name, symbol) != 0) continue;
     *function = f.function;
     *result = cudaDriverEntryPointSuccess;
   }

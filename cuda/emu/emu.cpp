@@ -28,20 +28,48 @@ struct Thread {
   bool done;
 };
 
-// Two of everything: a warp may begin the next exchange before the last of its threads has read this one's.
-struct Warp {
-  Barrier barrier;
-  int members;
-  uint64_t given[2][warpThreads];
-  float a[2][16][16], b[2][8][16];
-};
-
 float widen(uint32_t half) {
   const uint32_t bits = half << 16;
   float f;
   memcpy(&f, &bits, sizeof f);
   return f;
 }
+
+// The fragments of a product of tiles, by lane.
+struct Tiles {
+  uint32_t a[warpThreads][4], b[warpThreads][2];
+  float d[warpThreads][4];
+
+  // d = a * b.
+  void multiply() {
+    float left[16][16], right[16][8], product[16][8] = {};
+    for (int lane = 0; lane < warpThreads; lane++) {
+      const int group = lane / 4, pair = 2 * (lane % 4);
+      for (int half = 0; half < 2; half++) {
+        for (int i = 0; i < 4; i++) {
+          left[group + 8 * (i & 1)][pair + half + 8 * (i >> 1)] = widen(a[lane][i] >> 16 * half & 0xffff);
+        }
+        for (int i = 0; i < 2; i++) right[pair + half + 8 * i][group] = widen(b[lane][i] >> 16 * half & 0xffff);
+      }
+    }
+    for (int row = 0; row < 16; row++) {
+      for (int k = 0; k < 16; k++) {
+        for (int column = 0; column < 8; column++) product[row][column] += left[row][k] * right[k][column];
+      }
+    }
+    for (int lane = 0; lane < warpThreads; lane++) {
+      for (int i = 0; i < 4; i++) d[lane][i] = product[lane / 4 + 8 * (i >> 1)][2 * (lane % 4) + (i & 1)];
+    }
+  }
+};
+
+// Two of everything: a warp may begin the next exchange before the last of its threads has read this one's.
+struct Warp {
+  Barrier barrier;
+  int members;
+  uint64_t given[2][warpThreads];
+  Tiles tiles[2];
+};
 
 // One thread of the host, and the block that it runs.
 struct Machine {
@@ -78,14 +106,14 @@ struct Machine {
   void wait(Barrier& barrier, int members);
 };
 
-thread_local Machine machine;
+__thread Machine* machine;  // that runs a grid on this thread
 
 // Where a fiber begins. It never returns.
 void begin() {
   fiberEntered();
-  (*machine.kernel)();
-  machine.running->done = true;
-  leaveFiber(machine.running->fiber, true);
+  (*machine->kernel)();
+  machine->running->done = true;
+  leaveFiber(machine->running->fiber, true);
 }
 
 void Machine::wait(Barrier& at, int members) {
@@ -143,7 +171,7 @@ void Machine::run(dim3 grid, int threadCount, const std::function<void()>& body)
   shared.reset();
 }
 
-Warp& warp() { return machine.warps[machine.running->place.thread.x / warpThreads]; }
+Warp& warp() { return machine->warps[machine->running->place.thread.x / warpThreads]; }
 
 }  // namespace
 
@@ -151,54 +179,45 @@ __thread Place* here;
 __thread int inside;
 
 void runGrid(dim3 grid, int threads, const std::function<void()>& kernel) {
-  machine.run(grid, threads, kernel);
+  thread_local Machine own;
+  machine = &own;
+  own.run(grid, threads, kernel);
 }
 
 void* sharedMemory(size_t bytes) {
-  if (!machine.shared) {
-    machine.shared.reset(new char[bytes]);
-    machine.sharedBytes = bytes;
-    memset(machine.shared.get(), 0xff, bytes);
+  if (!machine->shared) {
+    machine->shared.reset(new char[bytes]);
+    machine->sharedBytes = bytes;
+    memset(machine->shared.get(), 0xff, bytes);
   }
-  if (bytes != machine.sharedBytes) {
-    fprintf(stderr, "emu: shared memory of %zu and of %zu bytes in one kernel\n", machine.sharedBytes, bytes);
+  if (bytes != machine->sharedBytes) {
+    fprintf(stderr, "emu: shared memory of %zu and of %zu bytes in one kernel\n", machine->sharedBytes, bytes);
     abort();
   }
-  return machine.shared.get();
+  return machine->shared.get();
 }
 
-void syncThreads() { machine.wait(machine.barrier, machine.count); }
+void syncThreads() { machine->wait(machine->barrier, machine->count); }
 
-void syncWarp() { machine.wait(warp().barrier, warp().members); }
+void syncWarp() { machine->wait(warp().barrier, warp().members); }
 
 uint64_t exchange(uint64_t value, int fromLane) {
   Warp& w = warp();
   uint64_t* given = w.given[w.barrier.generation & 1];
   given[place().lane] = value;
-  machine.wait(w.barrier, w.members);
+  machine->wait(w.barrier, w.members);
   return given[fromLane];
 }
 
 void multiplyTiles(float d[4], const uint32_t a[4], const uint32_t b[2]) {
   Warp& w = warp();
-  auto& left = w.a[w.barrier.generation & 1];
-  auto& right = w.b[w.barrier.generation & 1];
-  const int group = place().lane / 4, pair = 2 * (place().lane % 4);
-  for (int half = 0; half < 2; half++) {
-    const int shift = 16 * half;
-    for (int i = 0; i < 4; i++) {
-      left[group + 8 * (i & 1)][pair + half + 8 * (i >> 1)] = widen(a[i] >> shift & 0xffff);
-    }
-    for (int i = 0; i < 2; i++) right[group][pair + half + 8 * i] = widen(b[i] >> shift & 0xffff);
-  }
-  machine.wait(w.barrier, w.members);
-  for (int i = 0; i < 4; i++) {
-    const float* row = left[group + 8 * (i >> 1)];
-    const float* column = right[pair + (i & 1)];
-    float sum = 0;
-    for (int k = 0; k < 16; k++) sum += row[k] * column[k];
-    d[i] += sum;
-  }
+  Tiles& tiles = w.tiles[w.barrier.generation & 1];
+  const int lane = place().lane;
+  memcpy(tiles.a[lane], a, sizeof tiles.a[lane]);
+  memcpy(tiles.b[lane], b, sizeof tiles.b[lane]);
+  if (w.barrier.arrived + 1 == w.members) tiles.multiply();
+  machine->wait(w.barrier, w.members);
+  for (int i = 0; i < 4; i++) d[i] += tiles.d[lane][i];
 }
 
 }  // namespace emu

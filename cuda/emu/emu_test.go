@@ -2,12 +2,18 @@ package emu
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"os"
+	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
 	"tokenrouter/exec/model"
+	"tokenrouter/exec/model/reference"
+	"tokenrouter/exec/model/transformers"
 	"tokenrouter/exec/native"
 	"tokenrouter/exec/native/nativetest"
 )
@@ -113,6 +119,75 @@ func TestGrid(t *testing.T) {
 	_, err = Backend().Open(native.Options{GraphTokens: []int{2, 2}})
 	if !errors.Is(err, native.ErrInvalid) || !strings.Contains(err.Error(), "graph_rows = 2, want 3 to") {
 		t.Errorf("sizes that do not grow: error %v", err)
+	}
+}
+
+// TestOldDriver: a driver that is too old for the program is no device, and the reason is said.
+func TestOldDriver(t *testing.T) {
+	Driver(12040)
+	defer Driver(0)
+	_, err := Backend().Devices()
+	if !errors.Is(err, native.ErrNoDevice) || !strings.Contains(err.Error(), "CUDA 12.4, want 13.0 or later") {
+		t.Errorf("error %v, want %v and both versions", err, native.ErrNoDevice)
+	}
+}
+
+// TestParts: multiprocessors go in groups of two, of which this card has two; what is closed is free again.
+func TestParts(t *testing.T) {
+	open := func(multiprocessors int, wanted string) *native.Device {
+		t.Helper()
+		d, err := Backend().Open(native.Options{Threads: multiprocessors})
+		if wanted == "" && err != nil || wanted != "" && (err == nil || !strings.Contains(err.Error(), wanted)) {
+			t.Fatalf("%d multiprocessors: error %v, want %q", multiprocessors, err, wanted)
+		}
+		return d
+	}
+	all := open(3, "")
+	open(1, "threads = 1 multiprocessors: they go in groups of 2, and 0 of the card are left")
+	all.Close()
+	first := open(1, "")
+	second := open(2, "")
+	first.Close()
+	open(4, "and 2 of the card are left")
+	open(2, "").Close()
+	second.Close()
+	open(4, "").Close()
+}
+
+// TestWriteLogits: what is compared with PyTorch on a card is what the model says after its first 40 to 60 tokens.
+func TestWriteLogits(t *testing.T) {
+	dir, to := filepath.Join(t.TempDir(), "tiny"), t.TempDir()
+	if err := transformers.Cases()[0].Make(t.Context(), dir); err != nil {
+		t.Fatal(err)
+	}
+	suite("graphs").WriteLogits(t, dir, to)
+	text, err := os.ReadFile(filepath.Join(to, "tiny.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var written []struct {
+		Tokens []int32
+		Logits []float64
+	}
+	if err := json.Unmarshal(text, &written); err != nil {
+		t.Fatal(err)
+	}
+	folder, err := model.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer folder.Close()
+	if len(written) != 21 {
+		t.Fatalf("%d rows, want 21", len(written))
+	}
+	want, _ := reference.Of(folder).Logits(written[20].Tokens)
+	for i, row := range written {
+		if len(row.Tokens) != 40+i || !slices.Equal(row.Tokens, written[20].Tokens[:40+i]) {
+			t.Errorf("row %d: tokens %d, want the first %d of the last row's", i, row.Tokens, 40+i)
+		}
+		if off := transformers.Distance(row.Logits, want[39+i]); !(off <= transformers.BF16Tolerance) {
+			t.Errorf("row %d: logits %.3g spreads off, want at most %v", i, off, transformers.BF16Tolerance)
+		}
 	}
 }
 

@@ -14,8 +14,9 @@ void emu_fail_from(int32_t count);
 /* Whether this thread is inside the emulated runtime. */
 int32_t emu_inside(void);
 
-/* 0: the driver knows no partitions of a card, as before CUDA 12.4. */
-void emu_partitions(int32_t known);
+/* The version of CUDA that the driver is for, such as 12030; 0: that of the runtime, as in the beginning. One
+   that is older has no device. */
+void emu_driver(int32_t version);
 
 #ifdef __cplusplus
 }

@@ -143,11 +143,11 @@ const char* cudaGetErrorString(cudaError_t error) {
   }
 }
 
-cudaError_t cudaGetLastError() { return cudaSuccess; }
-
 cudaError_t cudaGetDeviceCount(int* count) {
-  *count = 1;
-  return cudaSuccess;
+  int version;
+  cudaDriverGetVersion(&version);
+  *count = version >= CUDART_VERSION;
+  return *count ? cudaSuccess : cudaErrorInsufficientDriver;
 }
 
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
@@ -177,25 +177,9 @@ cudaError_t cudaFree(void* memory) { return release(memory); }
 cudaError_t cudaMallocHost(void** memory, size_t bytes) { return allocate(memory, bytes); }
 cudaError_t cudaFreeHost(void* memory) { return release(memory); }
 
-cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind) {
-  if (broken()) return cudaErrorLaunchFailure;
-  memcpy(to, from, bytes);
-  return cudaSuccess;
-}
-
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind, cudaStream_t stream) {
   emu::Inside inside;
   return add(stream, [=] { memcpy(to, from, bytes); });
-}
-
-cudaError_t cudaMemcpy2DAsync(void* to, size_t toPitch, const void* from, size_t fromPitch, size_t width,
-                              size_t height, cudaMemcpyKind, cudaStream_t stream) {
-  emu::Inside inside;
-  return add(stream, [=] {
-    for (size_t row = 0; row < height; row++) {
-      memcpy(static_cast<char*>(to) + row * toPitch, static_cast<const char*>(from) + row * fromPitch, width);
-    }
-  });
 }
 
 cudaError_t cudaMemsetAsync(void* memory, int value, size_t bytes, cudaStream_t stream) {

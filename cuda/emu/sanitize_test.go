@@ -40,10 +40,11 @@ func TestSanitized(t *testing.T) {
 		of   []string
 		args [][]string
 	}{
-		{"kernels", sources(t, "../check/*.cpp"), [][]string{{"1"}, {"20"}}},
+		{"kernels", sources(t, "../check/*.cpp"), [][]string{{"device"}, {"own", "1", "20"}, {"library", "1"}}},
 		{"steps", sources(t, "check/steps.cpp"), [][]string{nil}},
 		{"bench", sources(t, "../check/bench/bench.cpp"), [][]string{
-			{"copy"}, {"steps", "tiny", "1e9"}, {"pair", "tiny", "tiny"},
+			{"copy"}, {"steps", "tiny", "graphs", "1e9"}, {"steps", "tiny", "eager", "1e9"},
+			{"steps", "tiny", "own", "1e9"}, {"pair", "tiny", "tiny", "whole"}, {"pair", "tiny", "tiny", "parts"},
 		}},
 	} {
 		path := filepath.Join(dir, program.name)

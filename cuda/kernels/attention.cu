@@ -145,7 +145,9 @@ __device__ void joinWarps(AttentionShared<dims* int(tileDims)>& s, const WarpSof
   }
 }
 
-// Adds sums, their maximum and weights to the softmax so far of a unit; i-th of the threads that share it.
+// Adds sums, their maximum and weights to the softmax so far of a unit; lane is of the threads that share it.
+// What is fused is said, and not left to the compiler: a segment that comes in a part of its own has the same
+// bits.
 template <int stride>
 __device__ __forceinline__ void addTo(AttentionShared<stride>& s, int unit, int lane, const float* sums,
                                       float max, float weights) {
@@ -153,10 +155,10 @@ __device__ __forceinline__ void addTo(AttentionShared<stride>& s, int unit, int 
   const float shrink = weightOf(before, now), factor = weightOf(max, now);
   __syncwarp();
   for (int d = lane; d < stride; d += warpThreads) {
-    s.sums[unit][d] = s.sums[unit][d] * shrink + sums[d] * factor;
+    s.sums[unit][d] = fmaf(s.sums[unit][d], shrink, sums[d] * factor);
   }
   if (lane == 0) {
-    s.weights[unit] = s.weights[unit] * shrink + weights * factor;
+    s.weights[unit] = fmaf(s.weights[unit], shrink, weights * factor);
     s.max[unit] = now;
   }
 }
@@ -270,8 +272,10 @@ __device__ void takeItem(const Attention& a, const AttentionItem& item,
   }
   const int unitsHere = item.units - item.unit < unitsMax ? item.units - item.unit : int(unitsMax);
   const int last = item.start + int((item.unit + unitsHere - 1) / group);
+  const int64_t first = item.start + item.unit / group - a.window + 1;  // what its first row sees in a window
   clear<stride>(s);
   for (int segment = item.begin; segment < item.end; segment++) {
+    if (a.window > 0 && (segment + 1) * segmentTokens <= first) continue;  // nobody sees it
     takeSegment<dims>(a, item, q, sight, segment * int(segmentTokens), last, s);
   }
   if (item.parts > 1) {

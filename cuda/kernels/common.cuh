@@ -23,7 +23,7 @@ __device__ __forceinline__ T& sharedMemory() {
 #endif
 }
 
-// Adds a launch to a stream.
+// Adds a launch to a stream. What earlier calls of this thread have left behind is not taken for its error.
 template <class... Parameters, class... Arguments>
 cudaError_t launch(void (*kernel)(Parameters...), dim3 grid, int threads, cudaStream_t stream,
                    const Arguments&... arguments) {
@@ -31,8 +31,11 @@ cudaError_t launch(void (*kernel)(Parameters...), dim3 grid, int threads, cudaSt
   emu::Inside inside;
   return emu::launch(stream, grid, threads, [=] { kernel(arguments...); });
 #else
-  kernel<<<grid, unsigned(threads), 0, stream>>>(arguments...);
-  return cudaGetLastError();
+  cudaLaunchConfig_t config = {};
+  config.gridDim = grid;
+  config.blockDim = dim3(unsigned(threads));
+  config.stream = stream;
+  return cudaLaunchKernelEx(&config, kernel, arguments...);
 #endif
 }
 

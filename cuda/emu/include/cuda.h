@@ -3,7 +3,11 @@
 
 #include "cuda_runtime_api.h"
 
-enum CUresult { CUDA_SUCCESS = 0, CUDA_ERROR_INVALID_VALUE = 1 };
+enum CUresult {
+  CUDA_SUCCESS = 0,
+  CUDA_ERROR_INVALID_VALUE = 1,
+  CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION = 915
+};
 enum CUdevResourceType { CU_DEV_RESOURCE_TYPE_INVALID = 0, CU_DEV_RESOURCE_TYPE_SM = 1 };
 enum { CU_GREEN_CTX_DEFAULT_STREAM = 1, CU_STREAM_NON_BLOCKING = 1 };
 
@@ -17,6 +21,7 @@ struct CUdevResource {
   struct {
     unsigned smCount;
   } sm;
+  unsigned split;  // that it came from; 0: it is whole
 };
 
 CUresult cuDeviceGet(CUdevice* device, int ordinal);
