@@ -1,7 +1,6 @@
 package system
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -32,39 +31,40 @@ func emulated(t *testing.T) map[string]*spec.System {
 	if err := router.Make(random.Router.Dir, network, 3); err != nil {
 		t.Fatal(err)
 	}
-	pairs := map[string]*spec.System{"random large": random}
-	if _, err := os.Stat(trained + "arith-large/model.safetensors"); err == nil {
-		s := spec.NewSystem(spec.Folder(trained+"arith-small"), spec.Folder(trained+"arith-large"))
-		s.Router = spec.Router{Algorithm: "r2r", Dir: trained + "arith-r2r"}
-		pairs["trained pair"] = s
-	}
-	return pairs
+	pair := spec.NewSystem(spec.Folder(trained+"arith-small"), spec.Folder(trained+"arith-large"))
+	pair.Router = spec.Router{Algorithm: "r2r", Dir: trained + "arith-r2r"}
+	return map[string]*spec.System{"random large": random, "trained pair": pair}
 }
 
-// TestEmulatedCard: the whole executor over the emulated card, with graphs and cuBLASLt's stand-in for
-// prompts, gives what it gives over the processor: two models, a router network, hand-offs, several requests
-// at a time.
+// TestEmulatedCard: the whole executor over the emulated card, with cuBLASLt's stand-in for prompts, with graphs
+// and without, gives what it gives over the processor: two models, a router network, hand-offs, three requests
+// at a time, the likeliest tokens.
 func TestEmulatedCard(t *testing.T) {
 	for name, s := range emulated(t) {
 		t.Run(name, func(t *testing.T) {
 			s.Concurrency, s.Queue, s.ContextMax = 3, 3, 128
 			s.GraphBatches, s.GraphTokens = []int{1, 2, 4}, []int{1, 2, 4, 8, 16}
 			prompts := asked(t, s)
-			got := answers(t, s, emu.Backend(), prompts, 3)
 			onProcessor := *s
 			onProcessor.GraphBatches, onProcessor.GraphTokens = nil, nil
 			onProcessor.Kernels = "plain" // the same bits on every machine
+			want := answers(t, &onProcessor, cpu.Backend(), prompts, 3)
 			made := map[int32]int{}
-			for i, want := range answers(t, &onProcessor, cpu.Backend(), prompts, 3) {
-				if line(got[i]) != line(want) {
-					t.Errorf("prompt %d:\n got %s\nwant %s", i, line(got[i]), line(want))
-				}
-				for _, token := range want.Tokens {
+			for _, a := range want {
+				for _, token := range a.Tokens {
 					made[token.Model]++
 				}
 			}
 			if made[0] == 0 || made[1] == 0 {
 				t.Errorf("tokens by model %v, want some of both", made)
+			}
+			for _, kernels := range []string{"graphs", "eager"} {
+				s.Kernels = kernels
+				for i, got := range answers(t, s, emu.Backend(), prompts, 3) {
+					if line(got) != line(want[i]) {
+						t.Errorf("%s, prompt %d:\n got %s\nwant %s", kernels, i, line(got), line(want[i]))
+					}
+				}
 			}
 		})
 	}
