@@ -38,12 +38,13 @@ type orderJSON struct {
 }
 
 type ratioJSON struct {
-	Name      string     `json:"name"`
-	Published [2]float64 `json:"published"` // a range; of a value both are the same
-	Simulated *float64   `json:"simulated"`
-	Error     *float64   `json:"error"`
-	Holds     bool       `json:"holds"`
-	Use       string     `json:"use"`
+	Experiment string     `json:"experiment"`
+	Name       string     `json:"name"`
+	Published  [2]float64 `json:"published"` // a range; of a value both are the same
+	Simulated  *float64   `json:"simulated"`
+	Error      *float64   `json:"error"`
+	Holds      bool       `json:"holds"`
+	Use        string     `json:"use"`
 }
 
 // publishedOf is nil for experiments without published values.
@@ -66,8 +67,8 @@ func publishedOf(summaries ...*result.Summary) *publishedJSON {
 			if r.Fit {
 				use = "fit"
 			}
-			out.Ratios = append(out.Ratios, ratioJSON{r.Name, [2]float64{r.Low, r.High}, known(r.Own), known(r.Error),
-				r.Holds(), use})
+			out.Ratios = append(out.Ratios, ratioJSON{s.Experiment, r.Name, [2]float64{r.Low, r.High}, known(r.Own),
+				known(r.Error), r.Holds(), use})
 		}
 		for _, c := range s.Calibrations {
 			for _, k := range c.Constants {
@@ -126,7 +127,7 @@ func printPublished(w io.Writer, summaries ...*result.Summary) error {
 		return nil
 	}
 	t := &table{}
-	t.titles("ratio", "published", "simulated", "error %", "holds")
+	t.titles("experiment", "ratio", "published", "simulated", "error %", "holds")
 	for _, r := range p.Ratios {
 		t.row(ratioCells(r)...)
 	}
@@ -138,12 +139,12 @@ func ratioCells(r ratioJSON) []string {
 	if r.Published[1] > r.Published[0] {
 		published += fmt.Sprintf(" to %v", r.Published[1])
 	}
-	cells := []string{r.Name, published, "-", "-", "NO"}
+	cells := []string{r.Experiment, r.Name, published, "-", "-", "NO"}
 	if r.Simulated != nil {
-		cells[2], cells[3] = fixed(*r.Simulated, 3), fixed(100**r.Error, 1)
+		cells[3], cells[4] = fixed(*r.Simulated, 3), fixed(100**r.Error, 1)
 	}
 	if r.Holds {
-		cells[4] = "yes"
+		cells[5] = "yes"
 	}
 	return cells
 }

@@ -106,7 +106,7 @@ func TestComparePublished(t *testing.T) {
 	for _, want := range []string{"published, predicted: 3 cells, 50.", "(alone, variant=slow concurrency=2)\n",
 		"published, fitted: 1 cell, 0.", "order of variants as published in 1 of 2 rows\n",
 		`order: alone, throughput_tok_s at N = 4: published, "slow" is above "fast"; simulated, it is not`,
-		"twice as fast  "} {
+		"alone       twice as fast  "} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
