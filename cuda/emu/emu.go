@@ -29,6 +29,6 @@ func Backend() native.Backend { return native.Wrap(C.cuda_backend()) }
 // card do; 0: none. It is of the calling thread of the operating system.
 func FailFrom(count int) { C.emu_fail_from(C.int32_t(count)) }
 
-// Driver makes the driver one for a version of CUDA, such as 12040; 0: that of the runtime, as it is at first.
-// Where it is older there is no device.
+// Driver makes the driver one for a version of CUDA, such as 12040; 0: that of the runtime, as it is at
+// first. Where it is older there is no device.
 func Driver(version int) { C.emu_driver(C.int32_t(version)) }

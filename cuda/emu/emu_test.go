@@ -154,7 +154,8 @@ func TestParts(t *testing.T) {
 	open(4, "").Close()
 }
 
-// TestWriteLogits: what is compared with PyTorch on a card is what the model says after its first 40 to 60 tokens.
+// TestWriteLogits: what is compared with PyTorch on a card is what the model says after its first 40 to 60
+// tokens.
 func TestWriteLogits(t *testing.T) {
 	dir, to := filepath.Join(t.TempDir(), "tiny"), t.TempDir()
 	if err := transformers.Cases()[0].Make(t.Context(), dir); err != nil {

@@ -36,9 +36,9 @@ func emulated(t *testing.T) map[string]*spec.System {
 	return map[string]*spec.System{"random large": random, "trained pair": pair}
 }
 
-// TestEmulatedCard: the whole executor over the emulated card, with cuBLASLt's stand-in for prompts, with graphs
-// and without, gives what it gives over the processor: two models, a router network, hand-offs, three requests
-// at a time, the likeliest tokens.
+// TestEmulatedCard: the whole executor over the emulated card, with cuBLASLt's stand-in for prompts, with
+// graphs and without, gives what it gives over the processor: two models, a router network, hand-offs, three
+// requests at a time, the likeliest tokens.
 func TestEmulatedCard(t *testing.T) {
 	for name, s := range emulated(t) {
 		t.Run(name, func(t *testing.T) {
