@@ -18,8 +18,8 @@ func trained(t *testing.T, name string) *Spec {
 	return s
 }
 
-// TestTrainedThresholds: the places of the experiments on arith and on symbols are those that validation problems
-// gave for the shares of experiments/train/routers/calibrate.py.
+// TestTrainedThresholds: the places of the experiments on arith and on symbols are those that validation
+// problems gave for the shares of experiments/train/routers/calibrate.py.
 func TestTrainedThresholds(t *testing.T) {
 	type routing struct {
 		Thresholds []float64   `toml:"thresholds"`
@@ -30,7 +30,8 @@ func TestTrainedThresholds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	names := map[string]string{"R2R": "r2r", "CITER": "citer", "Co-LLM": "collm", "R-Stitch": "rstitch", "ME": "me"}
+	names := map[string]string{"R2R": "r2r", "CITER": "citer", "Co-LLM": "collm", "R-Stitch": "rstitch",
+		"ME": "me"}
 	for file, task := range map[string]string{"pareto.toml": "arith", "pareto-symbols.toml": "symbols"} {
 		var family map[string]toml.Primitive
 		if err := read.PrimitiveDecode(calibrated[task], &family); err != nil {
