@@ -8,7 +8,7 @@ BIN    := bin/tokenrouter
 ROOT   := $$([ "$$(id -u)" = 0 ] || echo sudo)
 APT    := $(ROOT) apt-get update -qq && $(ROOT) env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y
 SPECS  := threshold schedules throughput-speed
-TRAINED := pareto-short pareto-threshold
+TRAINED := pareto-short pareto-threshold-short
 PROMPT := Compute 49 * 7 + 25 * 4 - 70 * 5.
 PYTHON ?= python3
 
@@ -128,6 +128,13 @@ engines: llama
 # nothing else, for ten minutes.
 standard-serving: engines
 	$(GO) run ./experiments/standard -engines $(ENGINES) -out docs/standard-serving experiments/standard-serving.toml
+
+# Accuracy against throughput, measured, on both families of problems, and the large model's threshold: docs/pareto.md
+# anew, with figures and results beside it. Wants a machine that does nothing else, for an hour.
+.PHONY: pareto
+pareto: build
+	@for spec in pareto pareto-symbols pareto-threshold; do $(BIN) run experiments/$$spec.toml; done
+	@$(PYTHON) docs/pareto.py
 
 # Every fuzz target for FUZZ each (10s).
 fuzz:

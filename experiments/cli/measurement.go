@@ -148,10 +148,13 @@ func stepsOf(s *result.Summary, model string) modelSteps {
 func (m *measurement) print(w io.Writer) {
 	fmt.Fprintln(w)
 	for _, t := range m.Steps {
-		fmt.Fprintf(w, "steps of %s: %s ms in the mean, %s ms as simulated; they vary by %s %% (standard"+
-			" deviation); bookkeeping %s us, %s %% of the time\n", t.Model, scaled(t.MeanMs, 1, 3),
-			scaled(t.SimulatedMs, 1, 3), scaled(t.Spread, 100, 1), scaled(t.BookkeepingUs, 1, 0),
-			scaled(t.Bookkeeping, 100, 1))
+		spread := ""
+		if t.Spread != nil {
+			spread = fmt.Sprintf("; they vary by %s %% (standard deviation)", scaled(t.Spread, 100, 1))
+		}
+		fmt.Fprintf(w, "steps of %s: %s ms in the mean, %s ms as simulated%s; bookkeeping %s us, %s %% of the"+
+			" time\n", t.Model, scaled(t.MeanMs, 1, 3), scaled(t.SimulatedMs, 1, 3), spread,
+			scaled(t.BookkeepingUs, 1, 0), scaled(t.Bookkeeping, 100, 1))
 	}
 	if m.SimulatedErrorMean == nil {
 		return

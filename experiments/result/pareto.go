@@ -67,6 +67,15 @@ func (s *Summary) paretoData(f *Figure) (data plots.ParetoData, err error) {
 			line.Low, line.High = append(line.Low, low), append(line.High, high)
 			line.Alone = r.Text(routingThreshold) == ""
 		}
+		slices.SortStableFunc(panel.Lines, func(a, b plots.ParetoLine) int { // models alone last, on top
+			switch {
+			case a.Alone == b.Alone:
+				return 0
+			case b.Alone:
+				return -1
+			}
+			return 1
+		})
 		data.Panels = append(data.Panels, panel)
 	}
 	return data, nil

@@ -103,14 +103,14 @@ func TestParetoLines(t *testing.T) {
 		t.Fatalf("panels %+v, want two with five lines", data.Panels)
 	}
 	lines := data.Panels[0].Lines
-	if !lines[0].Alone || !lines[1].Alone || lines[2].Alone || lines[4].Alone {
-		t.Errorf("lines %+v, want only small and large alone", lines)
+	if lines[0].Alone || lines[2].Alone || !lines[3].Alone || !lines[4].Alone {
+		t.Errorf("lines %+v, want only small and large alone, at the end", lines)
 	}
-	if got, want := lines[3].Throughput, []float64{640, 1100, 1500}; !cmp.Equal(got, want) {
-		t.Errorf("%s R2R has %v, want delayed with %v", lines[3].Policy, got, want)
+	if got, want := lines[1].Throughput, []float64{640, 1100, 1500}; !cmp.Equal(got, want) {
+		t.Errorf("%s R2R has %v, want delayed with %v", lines[1].Policy, got, want)
 	}
-	if got, want := lines[2].Low, []float64{0.9390, 0.7839, 0.5565}; !cmp.Equal(got, want) {
-		t.Errorf("intervals of %s R2R begin at %v, want eager with %v", lines[2].Policy, got, want)
+	if got, want := lines[0].Low, []float64{0.9390, 0.7839, 0.5565}; !cmp.Equal(got, want) {
+		t.Errorf("intervals of %s R2R begin at %v, want eager with %v", lines[0].Policy, got, want)
 	}
 	if !strings.Contains(data.Note, "throughput is tokens committed in the window / length of the window") {
 		t.Errorf("note %q, want what throughput is", data.Note)
