@@ -26,6 +26,8 @@ var layers = []layer{
 	{folder: "exec", own: []string{"core"}, tests: []string{"sim"}},
 	{folder: "exec/model/chat", own: []string{"exec/model"}, public: []string{"github.com/ardanlabs/jinja"}},
 	{folder: "exec/model/query", own: []string{"exec/model"}, public: []string{"gonum.org/v1/gonum"}},
+	{folder: "exec/replan", own: []string{"core"}, tests: []string{"exec"},
+		public: []string{"golang.org/x/sys"}},
 	{folder: "exec/serve", own: []string{"core", "exec"},
 		public: []string{"github.com/prometheus/client_golang"}},
 	{folder: "cuda", own: []string{"core", "exec"}},

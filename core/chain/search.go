@@ -147,9 +147,10 @@ func solveSets(ctx context.Context, m Model, n int, sets [][]int, o SearchOption
 		}
 	}
 	var group sync.WaitGroup
-	for range min(max(o.Workers, 1), len(sets)) {
+	for range min(o.Workers, len(sets)) - 1 {
 		group.Go(work)
 	}
+	work() // one worker is the caller itself, with the priority that it has
 	group.Wait()
 	for i, err := range failures {
 		if err != nil {

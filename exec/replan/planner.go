@@ -1,10 +1,12 @@
 package replan
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
 	"math"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -18,7 +20,7 @@ import (
 type Config struct {
 	Models  int       // of the scheduler, at least 1
 	LiveMax int       // most live requests, at least 1
-	MaxWait core.Time // as core.Delayed.MaxWait
+	MaxWait core.Time // as core.Delayed.MaxWait; 0: patience steps of the model
 	// Every is how often measured values are looked at; 0: every 2 s.
 	Every time.Duration
 }
@@ -27,11 +29,20 @@ const (
 	everyDefault = 2 * time.Second
 	// drift is by how much a measured value must have moved for thresholds to be planned again.
 	drift = 0.1
-	// planTimeMax ends a plan that takes too long. The thresholds in force stay.
-	planTimeMax = 5 * time.Second
-	// heldFrom is the N from which only the last model's threshold is searched, the others being 1, and
-	// plannedMax the last N that is planned for: its thresholds hold for larger N too.
-	heldFrom, plannedMax = 17, 64
+	// worthwhile is by what share more waiting must raise the promised throughput: values are measured, and the
+	// chain takes all requests for alike, so that less is no promise.
+	worthwhile = 0.01
+	// patience is how many steps of its model a request waits for others at most, as long as Config.MaxWait is
+	// 0. The chain waits for a fraction of that; but where some requests stay with one model for long and
+	// others with another, a threshold may not be reached for as long as they do.
+	patience = 4
+	// planTimeMax ends a plan that takes too long, on what the models leave of the processors. The thresholds
+	// in force stay.
+	planTimeMax = time.Minute
+	// heldFrom is the N from which only the last model's threshold is searched, the others being 1: at N = 8 it
+	// takes a quarter of the time, a tenth of a second. plannedMax is the last N that is planned for: its
+	// thresholds hold for larger N too.
+	heldFrom, plannedMax = 5, 64
 )
 
 // options bound the chains: a coarser quantum is enough for values that move.
@@ -41,8 +52,8 @@ var options = chain.Options{Round: true, Coarsen: true, MaxStates: 1 << 11, MaxT
 // and those of Watched are for the loop's goroutine, Run is for another, and State for any.
 type Planner struct {
 	c     Config
-	table atomic.Pointer[core.Thresholds] // in force
-	wake  chan struct{}                   // an N has come up
+	force atomic.Pointer[force]
+	wake  chan struct{} // an N has come up
 
 	mu      sync.Mutex
 	seen    *measured
@@ -52,6 +63,12 @@ type Planner struct {
 	at      time.Time        // of the last plan
 	err     error            // of the last plan
 	wanted  map[int]struct{} // N that have come up
+}
+
+// force is what the policy goes by.
+type force struct {
+	table core.Thresholds
+	waits []core.Time // the longest of each model; 0: no limit
 }
 
 // set is what is best at an N: thresholds, and the throughput that they promise.
@@ -73,12 +90,13 @@ func New(c Config) (*Planner, error) {
 		c: c, wake: make(chan struct{}, 1), seen: newMeasured(c.Models), sets: make(map[int]set),
 		wanted: make(map[int]struct{}),
 	}
-	return p, p.force()
+	return p, p.enforce()
 }
 
-// Start is core.Delayed with the thresholds in force.
+// Start is core.Delayed with the thresholds and longest waits in force.
 func (p *Planner) Start(m int, v *core.View) bool {
-	return core.Delayed{Thresholds: *p.table.Load(), MaxWait: p.c.MaxWait}.Start(m, v)
+	f := p.force.Load()
+	return core.Delayed{Thresholds: f.table, MaxWait: f.waits[m]}.Start(m, v)
 }
 
 // Observe hears of a turn (exec.Config.Observe). live is N after it.
@@ -150,8 +168,13 @@ func (p *Planner) move(from, to int, keep bool) {
 	p.mu.Unlock()
 }
 
-// Run plans until ctx ends.
+// Run plans until ctx ends, on a thread that yields to all others where the system can do that: a plan
+// takes longer than many steps of a small model, which would wait for it on a processor that both want.
 func (p *Planner) Run(ctx context.Context) {
+	runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+	yieldToOthers()
+	oneMore(1)
+	defer oneMore(-1)
 	every := time.NewTicker(p.c.Every)
 	defer every.Stop()
 	for {
@@ -163,6 +186,16 @@ func (p *Planner) Run(ctx context.Context) {
 		}
 		p.plan(ctx)
 	}
+}
+
+var goProcessors sync.Mutex
+
+// oneMore lets Go run one goroutine more, or less, at a time: the planner beside as many others as before,
+// for Go's own scheduler has no priorities, and would keep the loop waiting for milliseconds.
+func oneMore(by int) {
+	goProcessors.Lock()
+	defer goProcessors.Unlock()
+	runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + by)
 }
 
 // plan finds the thresholds of every N that has come up and has none for the present values.
@@ -178,6 +211,7 @@ func (p *Planner) plan(ctx context.Context) {
 		clear(p.sets)
 	}
 	figures = p.planned
+	live := min(p.live, plannedMax)
 	var missing []int
 	for n := range p.wanted {
 		if _, known := p.sets[n]; !known {
@@ -188,21 +222,22 @@ func (p *Planner) plan(ctx context.Context) {
 	if len(missing) == 0 {
 		return
 	}
-	slices.Sort(missing)
+	slices.SortFunc(missing, func(a, b int) int { // what holds now first
+		return cmp.Or(cmp.Compare(abs(a-live), abs(b-live)), cmp.Compare(a, b))
+	})
 	limited, end := context.WithTimeout(ctx, planTimeMax)
 	defer end()
-	found := make(map[int]set)
-	var failed error
 	for _, n := range missing {
 		s, err := best(limited, figures, n)
 		if err != nil {
-			failed = fmt.Errorf("thresholds for N = %d: %w", n, err)
-			break
+			p.take(nil, fmt.Errorf("thresholds for N = %d: %w", n, err))
+			return
 		}
-		found[n] = s
+		p.take(map[int]set{n: s}, nil)
 	}
-	p.take(found, failed)
 }
+
+func abs(x int) int { return max(x, -x) }
 
 // take puts what was planned in force.
 func (p *Planner) take(found map[int]set, failed error) {
@@ -210,14 +245,14 @@ func (p *Planner) take(found map[int]set, failed error) {
 	defer p.mu.Unlock()
 	maps.Copy(p.sets, found)
 	p.at, p.err = time.Now(), failed
-	if err := p.force(); err != nil {
+	if err := p.enforce(); err != nil {
 		p.err = err
 	}
 }
 
-// force puts the sets in force: those of each N, where there are none those of the next smaller, which are
+// enforce puts the sets in force: those of each N, where there are none those of the next smaller, which are
 // feasible there too, and all 1 where there is no smaller either.
-func (p *Planner) force() error {
+func (p *Planner) enforce() error {
 	row := slices.Repeat([]int{1}, p.c.Models)
 	var table [][]int
 	for n := 1; n <= min(p.c.LiveMax, plannedMax); n++ {
@@ -227,13 +262,26 @@ func (p *Planner) force() error {
 		table = append(table, row)
 	}
 	t, err := core.TableThresholds(table)
-	if err == nil {
-		p.table.Store(&t)
+	if err != nil {
+		return err
 	}
-	return err
+	waits := slices.Repeat([]core.Time{p.c.MaxWait}, p.c.Models)
+	for m := range waits {
+		if p.c.MaxWait > 0 || p.planned == nil {
+			continue
+		}
+		step, err := p.planned.Step[m].At(1)
+		if err != nil {
+			return err
+		}
+		waits[m] = patience * core.Time(step)
+	}
+	p.force.Store(&force{t, waits})
+	return nil
 }
 
-// best is the best feasible set at n.
+// best is, of the feasible sets at n whose throughput is within worthwhile of the highest, that which waits
+// for the fewest requests; of several that of the highest throughput.
 func best(ctx context.Context, f *Figures, n int) (set, error) {
 	m := chain.Model{Routing: f.Routing, Commit: f.Commit, Step: f.Step}
 	var hold []int
@@ -246,8 +294,27 @@ func best(ctx context.Context, f *Figures, n int) (set, error) {
 	if err != nil {
 		return set{}, err
 	}
-	point := found.Points[found.Best]
+	point := &found.Points[found.Best]
+	enough := (1 - worthwhile) * point.Solution.ThroughputTokS
+	for i := range found.Points {
+		q := &found.Points[i]
+		if !q.Feasible || q.Solution == nil || q.Solution.ThroughputTokS < enough {
+			continue
+		}
+		fewer := cmp.Compare(sum(q.Thresholds), sum(point.Thresholds))
+		if fewer < 0 || fewer == 0 && q.Solution.ThroughputTokS > point.Solution.ThroughputTokS {
+			point = q
+		}
+	}
 	return set{point.Thresholds, point.Solution.ThroughputTokS}, nil
+}
+
+func sum(thresholds []int) int {
+	total := 0
+	for _, t := range thresholds {
+		total += t
+	}
+	return total
 }
 
 // moved says whether a value of b is off that of a by more than drift. Shares are compared to 1.
@@ -289,7 +356,7 @@ func (p *Planner) State() State {
 	n := min(max(p.live, 1), plannedMax)
 	own, planned := p.sets[n]
 	return State{
-		Live: p.live, Thresholds: p.table.Load().Row(n), Planned: planned, RateTokS: own.rateTokS,
+		Live: p.live, Thresholds: p.force.Load().table.Row(n), Planned: planned, RateTokS: own.rateTokS,
 		Figures: p.planned, At: p.at, Err: p.err,
 	}
 }
