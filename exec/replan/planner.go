@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"math"
 	"runtime"
 	"slices"
@@ -227,27 +226,29 @@ func (p *Planner) plan(ctx context.Context) {
 	})
 	limited, end := context.WithTimeout(ctx, planTimeMax)
 	defer end()
+	var failed error // of the N nearest to the present one: others are planned all the same
 	for _, n := range missing {
 		s, err := best(limited, figures, n)
-		if err != nil {
-			p.take(nil, fmt.Errorf("thresholds for N = %d: %w", n, err))
-			return
+		if err == nil {
+			err = p.take(n, s)
 		}
-		p.take(map[int]set{n: s}, nil)
+		if err != nil && failed == nil {
+			failed = fmt.Errorf("thresholds for N = %d: %w", n, err)
+		}
 	}
+	p.mu.Lock()
+	p.at, p.err = time.Now(), failed
+	p.mu.Unlock()
 }
 
 func abs(x int) int { return max(x, -x) }
 
-// take puts what was planned in force.
-func (p *Planner) take(found map[int]set, failed error) {
+// take puts what was planned for n in force.
+func (p *Planner) take(n int, s set) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	maps.Copy(p.sets, found)
-	p.at, p.err = time.Now(), failed
-	if err := p.enforce(); err != nil {
-		p.err = err
-	}
+	p.sets[n] = s
+	return p.enforce()
 }
 
 // enforce puts the sets in force: those of each N, where there are none those of the next smaller, which are
@@ -265,19 +266,27 @@ func (p *Planner) enforce() error {
 	if err != nil {
 		return err
 	}
+	waits, err := p.waits()
+	if err == nil {
+		p.force.Store(&force{t, waits})
+	}
+	return err
+}
+
+// waits are the longest of each model. Nothing waits before the first plan.
+func (p *Planner) waits() ([]core.Time, error) {
 	waits := slices.Repeat([]core.Time{p.c.MaxWait}, p.c.Models)
+	if p.c.MaxWait > 0 || p.planned == nil {
+		return waits, nil
+	}
 	for m := range waits {
-		if p.c.MaxWait > 0 || p.planned == nil {
-			continue
-		}
 		step, err := p.planned.Step[m].At(1)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		waits[m] = patience * core.Time(step)
 	}
-	p.force.Store(&force{t, waits})
-	return nil
+	return waits, nil
 }
 
 // best is, of the feasible sets at n whose throughput is within worthwhile of the highest, that which waits
@@ -298,7 +307,7 @@ func best(ctx context.Context, f *Figures, n int) (set, error) {
 	enough := (1 - worthwhile) * point.Solution.ThroughputTokS
 	for i := range found.Points {
 		q := &found.Points[i]
-		if !q.Feasible || q.Solution == nil || q.Solution.ThroughputTokS < enough {
+		if q.Solution.ThroughputTokS < enough {
 			continue
 		}
 		fewer := cmp.Compare(sum(q.Thresholds), sum(point.Thresholds))

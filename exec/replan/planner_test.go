@@ -20,25 +20,7 @@ import (
 // with 399.05 tok/s, at N = 4 3, with 207.95 (exact chain of 0.3 ms ticks, with the small one's held at 1).
 func TestBest(t *testing.T) {
 	p := planner(t, 8)
-	for i := range 4000 {
-		to := 0
-		if keyed.Float(keyed.Hash(1, uint64(i), 0, 0, keyed.Route)) < 0.35 {
-			to = 1
-		}
-		p.move(0, to, to == 0)
-		p.move(1, 0, true)
-	}
-	at := core.Time(0)
-	for i := range 100 {
-		for m, ns := range []core.Time{6e6, 27.9e6} {
-			rows := slices.Repeat([]core.Row{{Start: 5, Fresh: 1, Head: true}}, 1+i%8)
-			p.Observe(at, nil, &core.Actions{Launches: []core.Launch{{Model: m, Rows: rows,
-				Fresh: int64(len(rows))}}},
-				[]int{4, 8}[i%2])
-			at += ns
-			p.Observe(at, []core.Event{{Kind: core.BatchDone, Model: m}}, &core.Actions{}, []int{4, 8}[i%2])
-		}
-	}
+	watch(p, 4, 8)
 	f := p.seen.figures()
 	if got := f.Routing[0][1]; math.Abs(got-0.35) > 0.06 {
 		t.Fatalf("p = %v, want about 0.35", got)
@@ -68,6 +50,40 @@ func TestBest(t *testing.T) {
 	// Between the N that have come up, the next smaller one's thresholds hold; below the first, 1.
 	if !slices.Equal(table.Row(7), table.Row(4)) || !slices.Equal(table.Row(3), []int{1, 1}) {
 		t.Errorf("thresholds of N = 3 to 7: %v", table.Rows()[2:7])
+	}
+}
+
+// watch shows p verdicts with p = 0.35 and steps of 6.0 and 27.9 ms, at each N of live in turn.
+func watch(p *Planner, live ...int) {
+	for i := range 4000 {
+		to := 0
+		if keyed.Float(keyed.Hash(1, uint64(i), 0, 0, keyed.Route)) < 0.35 {
+			to = 1
+		}
+		p.move(0, to, to == 0)
+		p.move(1, 0, true)
+	}
+	at := core.Time(0)
+	for i := range 100 {
+		for m, ns := range []core.Time{6e6, 27.9e6} {
+			rows := slices.Repeat([]core.Row{{Start: 5, Fresh: 1, Head: true}}, 1+i%8)
+			launch := core.Launch{Model: m, Rows: rows, Fresh: int64(len(rows))}
+			p.Observe(at, nil, &core.Actions{Launches: []core.Launch{launch}}, live[i%len(live)])
+			at += ns
+			p.Observe(at, []core.Event{{Kind: core.BatchDone, Model: m}}, &core.Actions{}, live[i%len(live)])
+		}
+	}
+}
+
+// TestOthersAreStillPlanned: N = 64 has too many states for a plan that is made in passing. It says so, and
+// has the thresholds of N = 4.
+func TestOthersAreStillPlanned(t *testing.T) {
+	p := planner(t, 64)
+	watch(p, 4, 64)
+	p.plan(t.Context())
+	s := p.State()
+	if s.Live != 64 || s.Planned || s.Thresholds[1] < 2 || s.Err == nil {
+		t.Errorf("state %+v, want an error, and the thresholds of N = 4", s)
 	}
 }
 
@@ -102,7 +118,9 @@ func TestPatience(t *testing.T) {
 			t.Fatal(err)
 		}
 		p.planned = &Figures{Step: []chain.StepTime{chain.Constant(6e6), chain.Constant(28e6)}}
-		p.take(map[int]set{8: {thresholds: []int{1, 5}}}, nil)
+		if err := p.take(8, set{thresholds: []int{1, 5}}); err != nil {
+			t.Fatal(err)
+		}
 		if got := p.force.Load().waits[1]; got != c.want {
 			t.Errorf("MaxWait %d: waits %d ns, want %d", c.max, got, c.want)
 		}

@@ -65,34 +65,31 @@ func (s *Summary) paretoData(f *Figure) (data plots.ParetoData, err error) {
 			y, low, high := s.accuracy(r)
 			line.Throughput, line.Accuracy = append(line.Throughput, x), append(line.Accuracy, y)
 			line.Low, line.High = append(line.Low, low), append(line.High, high)
-			line.Alone = r.Text(routingThreshold) == ""
 		}
-		slices.SortStableFunc(panel.Lines, func(a, b plots.ParetoLine) int { // models alone last, on top
-			switch {
-			case a.Alone == b.Alone:
-				return 0
-			case b.Alone:
-				return -1
-			}
-			return 1
-		})
 		data.Panels = append(data.Panels, panel)
 	}
 	return data, nil
 }
 
 // paretoLines are the empty lines of one concurrency: routings and policies as the rows give them, not as the
-// thresholds do, so that each looks the same in all panels.
+// thresholds do, so that each looks the same in all panels. Models alone come last, on top.
 func (s *Summary) paretoLines(concurrency int) []plots.ParetoLine {
-	var lines []plots.ParetoLine
+	var routed, alone []plots.ParetoLine
 	for i := range s.Rows {
-		line := plots.ParetoLine{Routing: s.Rows[i].Text(routingAxis), Policy: s.Rows[i].Policy}
+		r := &s.Rows[i]
+		line := plots.ParetoLine{
+			Routing: r.Text(routingAxis), Policy: r.Policy, Alone: r.Text(routingThreshold) == "",
+		}
+		lines := &routed
+		if line.Alone {
+			lines = &alone
+		}
 		same := func(l plots.ParetoLine) bool { return l.Routing == line.Routing && l.Policy == line.Policy }
-		if s.Rows[i].Concurrency == concurrency && !slices.ContainsFunc(lines, same) {
-			lines = append(lines, line)
+		if r.Concurrency == concurrency && !slices.ContainsFunc(*lines, same) {
+			*lines = append(*lines, line)
 		}
 	}
-	return lines
+	return append(routed, alone...)
 }
 
 // ParetoTable is a Markdown table of the rows on the frontier of each concurrency, to which no other is
