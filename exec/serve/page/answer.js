@@ -103,6 +103,8 @@ export class Answer {
     if (to === undefined || all.length === 0 || event.ctrlKey || event.metaKey || event.altKey) return;
     event.preventDefault();
     const span = all[Math.min(Math.max(to, 0), all.length - 1)];
+    this.here?.classList.remove("here");
+    span.classList.add("here"); // at once: the next key may come before the frame
     span.scrollIntoView({ block: "nearest" });
     requestAnimationFrame(() => { // after the scrolling, which hides the bubble
       this.point(span);

@@ -96,7 +96,12 @@ class Figures {
     }
   }
 
+  // end takes the server's counts. An answer too short for a speed between tokens has that of the whole of it.
   end(usage) {
+    if ($("speed").textContent === "–" && usage.completion_tokens > 0) {
+      const seconds = (performance.now() - this.begun) / 1000;
+      $("speed").textContent = `${(usage.completion_tokens / seconds).toFixed(1)} tok/s`;
+    }
     $("tokens").textContent = String(usage.completion_tokens);
     $("dropped").textContent = String(usage.dropped_drafts ?? "–");
     if (members.length > 1 && usage.large_model_share !== undefined) {

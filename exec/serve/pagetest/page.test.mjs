@@ -138,6 +138,24 @@ test("a token tells of its model and probability, pointed at, touched and by key
   assert.ok(box.x >= 0 && box.y >= 0 && box.x + box.width <= 1280 && box.y + box.height <= 800);
   await page.keyboard.press("Escape");
   await bubble.waitFor({ state: "hidden" });
+  await page.locator("#answer").evaluate((box) => { // keys that come within one frame
+    for (const key of ["Home", "ArrowRight", "ArrowRight", "ArrowRight"]) {
+      box.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
+    }
+  });
+  await bubble.waitFor();
+  assert.ok(await page.locator(".token").nth(3).evaluate((span) => span.classList.contains("here")));
+  assert.equal(await page.locator(".token.here").count(), 1);
+}));
+
+test("an answer that comes all at once has a speed", () => on({}, async (page) => {
+  await ready(page);
+  fault = (a) => a.writeHead(200, stream).end(chunk("ab", [0, 0], []) +
+    `data: ${JSON.stringify({ choices: [{ index: 0, delta: {}, finish_reason: "stop" }], usage: { completion_tokens: 2 } })}\n\n` +
+    "data: [DONE]\n\n");
+  await ask(page, "Quick");
+  await page.waitForFunction(() => document.getElementById("finish").textContent === "stop");
+  assert.match(await text(page, "speed"), /^[\d.]+ tok\/s$/);
 }));
 
 test("Escape and the button stop an answer, in the server too", () => on({}, async (page) => {
