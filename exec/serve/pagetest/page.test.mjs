@@ -114,7 +114,7 @@ test("an answer is that of the server, token by token, in the colours of both mo
   assert.match(await text(page, "ttft"), /^\d+ ms$/);
   assert.match(await text(page, "speed"), /^[\d.]+ tok\/s$/);
   assert.equal(await text(page, "finish"), "length");
-  assert.match(await text(page, "state"), /^0 live, 0 waiting, /);
+  await page.waitForFunction(() => document.getElementById("state").textContent.startsWith("0 live, 0 waiting, "));
 }));
 
 test("a token tells of its model and probability, pointed at, touched and by keys", () => on({ hasTouch: true }, async (page) => {
@@ -247,9 +247,10 @@ test("a long answer scrolls in its box and follows its end", () => on({}, async 
   await ask(page, "Long", 1500);
   await counted(page, 1500);
   await idle(page);
-  await page.waitForTimeout(100); // a frame
-  const box = await page.locator("#answer").evaluate((b) => [b.scrollHeight, b.clientHeight, b.scrollTop]);
-  assert.ok(box[0] > box[1] && box[0] - box[1] - box[2] < 60, `scrolled to ${box}`);
+  await page.waitForFunction(() => { // a frame later
+    const b = document.getElementById("answer"), over = b.scrollHeight - b.clientHeight;
+    return over > 0 && over - b.scrollTop < 60;
+  });
 }));
 
 test("the server is seen at work", () => on({}, async (page) => {
