@@ -80,7 +80,8 @@ func (l *Loop) keepDrafts() {
 			row := &rows[k]
 			q := l.bySlot[row.Slot]
 			if row.Head && q != nil && q.detailed() && len(q.ids) == int(row.Start+row.Fresh) {
-				q.draft = e.Results[k].Score
+				score := e.Results[k].Score
+				q.draft = &score
 			}
 		}
 	}

@@ -82,8 +82,8 @@ type Detail struct {
 	Score   float64
 	Entropy float64
 	Top     []Candidate
-	// Draft is the Score of the draft that was dropped in favour of the token, 0 if none was.
-	Draft float64
+	// Draft is the Score of the draft that was dropped in favour of the token, nil if none was.
+	Draft *float64
 }
 
 // Detailer is a Sink that is also told details, of requests whose Sampling.Top is not 0.

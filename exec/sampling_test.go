@@ -93,7 +93,8 @@ func TestDetailsAndContexts(t *testing.T) {
 				d := exec.Detail{TopProb: 0.25, Entropy: 0.5, Score: 0.25,
 					Top: []exec.Candidate{{Token: int32(2 + i), LogProb: -1}, {Token: model, LogProb: -2}}}
 				if model == 1 {
-					d.Score, d.Draft = 0, 1.25
+					draft := 1.25
+					d.Score, d.Draft = 0, &draft
 				}
 				want = append(want, d)
 			}

@@ -11,11 +11,11 @@ type sequence struct {
 	request   *Request // nil for a guest
 	sampling  *Sampling
 	prompt    int
-	ids       []int32 // prompt and answer
-	tokens    []Token // the same, with who made them
-	told      int     // tokens of the answer that the sink has
-	draft     float64 // Detail.Draft of the next token
-	cancelled bool    // by stop
+	ids       []int32  // prompt and answer
+	tokens    []Token  // the same, with who made them
+	told      int      // tokens of the answer that the sink has
+	draft     *float64 // Detail.Draft of the next token
+	cancelled bool     // by stop
 }
 
 func newSequence(r *Request) *sequence {
@@ -30,12 +30,12 @@ func newSequence(r *Request) *sequence {
 func (q *sequence) detailed() bool { return q.sampling != nil && q.sampling.Top > 0 }
 
 func (q *sequence) append(t Token) {
-	if q.draft != 0 && t.Detail != nil && t.Detail.Draft == 0 {
+	if q.draft != nil && t.Detail != nil && t.Detail.Draft == nil {
 		d := *t.Detail // that of another node is not this one's to change
 		d.Draft = q.draft
 		t.Detail = &d
 	}
-	q.draft = 0
+	q.draft = nil
 	q.ids = append(q.ids, t.ID)
 	q.tokens = append(q.tokens, t)
 }

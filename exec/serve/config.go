@@ -28,6 +28,8 @@ type Config struct {
 	// Rule makes the algorithm of a request with a threshold of its own; nil: there is none. It needs
 	// exec.Config.OwnAlgorithms.
 	Rule func(threshold float64) core.Algorithm
+	// Scores says that the first model's drafts have a score of a router (core.Result.Score).
+	Scores bool
 	// Planner, if not nil, is the scheduler's policy; /health and /metrics show what it has in force.
 	// Thresholds are shown without one; nil: all 1.
 	Planner    *replan.Planner

@@ -133,14 +133,14 @@ func (c *call) part(index int, text string, tokens []token, finish string) part 
 
 // score is what the router said at the place of a token, nil where it was not asked.
 func (c *call) score(t *token) *float64 {
-	s := t.detail.Draft
-	if s == 0 && t.Model == 0 {
-		s = t.detail.Score
-	}
-	if s == 0 || c.ask.model != all {
+	switch {
+	case !c.s.c.Scores || c.ask.model != all:
 		return nil
+	case t.detail.Draft == nil && t.Model == 0:
+		return &t.detail.Score
+	default:
+		return t.detail.Draft
 	}
-	return &s
 }
 
 // contentLogProbs are those of chat completions.

@@ -236,7 +236,8 @@ func build(t testing.TB, words []string, change func(*setting)) (*setting, *Serv
 	s.config = Config{
 		Name: "pair", Models: []string{"small", "large"}, Tokenizer: tokens, Template: layout,
 		EOS: func(id int32) bool { return id == endToken }, Vocab: firstWord + len(words), Slots: 8,
-		Rule: func(threshold float64) core.Algorithm { return route.R2R{Threshold: threshold} },
+		Rule:   func(threshold float64) core.Algorithm { return route.R2R{Threshold: threshold} },
+		Scores: true,
 	}
 	if change != nil {
 		change(s)

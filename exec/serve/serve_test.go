@@ -102,15 +102,16 @@ func TestUsage(t *testing.T) {
 	})
 }
 
-// TestRouterScore: what the router said at the place of each token, of its draft, whoever made the token.
+// TestRouterScore: what the router said at the place of each token, of its draft, whoever made the token. 0
+// is a score as any other; null says that there is none.
 func TestRouterScore(t *testing.T) {
 	scored := func(s *setting) {
-		s.now[0].score = func(at int) float64 { return 0.25 + float64(at%2)/2 }
+		s.now[0].score = func(at int) float64 { return []float64{0.25, 0.75, 0, 0}[at] }
 	}
 	serving(t, []string{"a", "b", "c"}, scored, func(r *rig) {
 		for _, c := range []struct{ fields, want string }{
-			{`"model":"pair"`, `"router_score":[0.25,0.75,0.25]`},
-			{`"model":"pair","routing_threshold":0.1`, `"router_score":[0.25,0.75,0.25]`},
+			{`"model":"pair"`, `"router_score":[0.25,0.75,0]`},
+			{`"model":"pair","routing_threshold":0`, `"router_score":[0.25,0.75,0]`}, // of drafts that are all dropped
 			{`"model":"pair","routing":false`, `"router_score":[null,null,null]`},
 			{`"model":"small"`, `"router_score":[null,null,null]`},
 			{`"model":"large"`, `"router_score":[null,null,null]`},
@@ -127,11 +128,18 @@ func TestRouterScore(t *testing.T) {
 				streamed = append(streamed, score)
 			}
 		}
-		if got := strings.Join(streamed, " "); got != "0.25 0.75 0.25" {
+		if got := strings.Join(streamed, " "); got != "0.25 0.75 0" {
 			t.Errorf("streamed: %s", got)
 		}
 		if p := r.chat(""); strings.Contains(string(p.body), "router_score") {
 			t.Errorf("not asked for: %s", p.body)
+		}
+	})
+	unscored := func(s *setting) { s.config.Scores = false } // as by entropies
+	serving(t, []string{"a", "b"}, unscored, func(r *rig) {
+		p := r.completion(`,"return_router_score":true`)
+		if !strings.Contains(string(p.body), `"router_score":[null,null]`) {
+			t.Errorf("without a router: %s", p.body)
 		}
 	})
 }

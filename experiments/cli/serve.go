@@ -246,11 +246,9 @@ func (f *serveFlags) config(p *system.Plan, places int) (serve.Config, error) {
 		c.Entry = p.Entry
 	}
 	router := p.Spec.Router
-	own := []string{"r2r", "citer", "collm", "rstitch"}
-	if p.Remote() { // a server's entropies are bounded about one threshold
-		own = own[:3]
-	}
-	if slices.Contains(own, router.Algorithm) {
+	c.Scores = slices.Contains([]string{"r2r", "citer", "collm"}, router.Algorithm)
+	// A server's entropies are bounded about one threshold.
+	if c.Scores || router.Algorithm == "rstitch" && !p.Remote() {
 		c.Rule = func(threshold float64) core.Algorithm {
 			own := router
 			own.Threshold = threshold
