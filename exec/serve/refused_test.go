@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"tokenrouter/exec/model/chat"
 )
 
 // TestRefused: what can not be honoured is refused by name before anything runs (cases 11 and 12).
@@ -120,6 +122,26 @@ func TestBodiesRefused(t *testing.T) {
 		}
 		if r.machines[0].passes+r.machines[1].passes != 0 {
 			t.Errorf("%d passes for what was refused", r.machines[0].passes+r.machines[1].passes)
+		}
+	})
+}
+
+// TestTemplateRefuses: what a chat template says of a conversation comes to the client, and not where its
+// file is.
+func TestTemplateRefuses(t *testing.T) {
+	change := func(s *setting) {
+		var err error
+		s.config.Template, err = chat.Parse("/srv/models/chat_template.jinja",
+			"{{ raise_exception('roles must alternate') }}", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	serving(t, nil, change, func(r *rig) {
+		p := r.chat("")
+		param, message := p.failure(t)
+		if p.status != 400 || param != "messages" || message != "messages: chat template: roles must alternate" {
+			t.Errorf("%d %q: %s", p.status, param, message)
 		}
 	})
 }

@@ -70,7 +70,6 @@ func TestRefused(t *testing.T) {
 		{"unknown statement", "{% frobnicate %}", "frobnicate"},
 		{"unknown filter", "{{ 'x' | frobnicate }}", "frobnicate"},
 		{"unknown function", "{{ frobnicate() }}", "frobnicate"},
-		{"raised", "{{ raise_exception('not so') }}", "f: chat template: not so"},
 	} {
 		template, err := Parse("f", c.source, nil)
 		if err == nil {
@@ -79,6 +78,13 @@ func TestRefused(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: error %v, want %q in it", c.name, err, c.want)
 		}
+	}
+	template, err := Parse("/models/f", "{{ raise_exception('not so') }}", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err = template.Render(nil, Options{}); err == nil || err.Error() != "chat template: not so" {
+		t.Errorf("%v, want the template's own words, without its file", err)
 	}
 }
 

@@ -17,7 +17,6 @@ var ErrNone = errors.New("there is no chat template")
 
 // Template is the chat template of a model. It is safe for several goroutines at once.
 type Template struct {
-	file     string
 	compiled *jinja.Template
 	special  map[string]string // bos_token and the like, which templates may name
 }
@@ -90,15 +89,15 @@ func Parse(file, source string, special map[string]string) (*Template, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: chat template: %w", file, err)
 	}
-	return &Template{file: file, compiled: compiled, special: special}, nil
+	return &Template{compiled: compiled, special: special}, nil
 }
 
 // Render returns the prompt of a conversation. What the template refuses (raise_exception) and what it can
-// not compute is an error that names the file.
+// not compute is an error. It names no file: whose conversation it is may sit at another machine.
 func (t *Template) Render(messages []Message, o Options) (text string, err error) {
 	defer func() { // templates are files of others, and so is what runs them
 		if r := recover(); r != nil {
-			err = fmt.Errorf("%s: chat template: %v", t.file, r)
+			err = fmt.Errorf("chat template: %v", r)
 		}
 	}()
 	values := map[string]jinja.Value{
@@ -116,7 +115,7 @@ func (t *Template) Render(messages []Message, o Options) (text string, err error
 	}
 	text, err = t.compiled.RenderValues(values)
 	if err != nil {
-		return "", fmt.Errorf("%s: chat template: %w", t.file, err)
+		return "", fmt.Errorf("chat template: %w", err)
 	}
 	return text, nil
 }
