@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"time"
 )
 
@@ -56,8 +57,12 @@ func (s *Server) body(w http.ResponseWriter, r *http.Request) ([]byte, *failure)
 	case errors.As(err, &large):
 		return nil, fail(http.StatusRequestEntityTooLarge, "invalid_request_error", "too_large",
 			"the body has more than %d bytes", s.c.BodyBytesMax)
-	case err != nil:
-		return nil, fail(http.StatusBadRequest, "invalid_request_error", "unread", "the body was not read: %v", err)
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return nil, fail(http.StatusBadRequest, "invalid_request_error", "unread",
+			"the body was not read: it did not come within %v", s.c.ReadTimeout)
+	case err != nil: // whose text may have addresses of this machine
+		return nil, fail(http.StatusBadRequest, "invalid_request_error", "unread",
+			"the body was not read: it broke off")
 	}
 	_ = control.SetReadDeadline(time.Time{})
 	return data, nil

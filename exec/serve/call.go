@@ -30,18 +30,12 @@ type call struct {
 func (s *Server) begin(ctx context.Context, a *ask, id string, arrived time.Time) (*call, *failure) {
 	c := &call{s: s, ask: a, id: id, created: arrived, box: box{ready: make(chan struct{}, 1)}}
 	n := len(a.prompts) * a.n
-	entries := make([]int, len(a.prompts))
-	for i, ids := range a.prompts {
-		entry, err := s.entry(a, ids)
-		if err != nil {
-			return nil, fail(http.StatusInternalServerError, "server_error", "router_failed", "%v", err)
-		}
-		entries[i] = entry
+	if failed := s.places.take(n); failed != nil { // before a router computes anything
+		return nil, failed
 	}
-	if ctx.Err() != nil {
-		return nil, errGone
-	}
-	if failed := s.places.take(n); failed != nil {
+	entries, failed := s.entries(ctx, a)
+	if failed != nil {
+		s.places.release(n)
 		return nil, failed
 	}
 	c.first = s.ids.Add(uint64(n)) - uint64(n)
@@ -50,7 +44,7 @@ func (s *Server) begin(ctx context.Context, a *ask, id string, arrived time.Time
 			s.places.release(n - i) // those of the others are released as they leave
 			c.cancel(core.ClientLeft)
 			if errors.Is(err, exec.ErrStopped) {
-				return nil, fail(http.StatusServiceUnavailable, "server_error", "stopped", "the server ends")
+				return nil, unavailable(time.Second, "stopped", "the server ends")
 			}
 			return nil, invalid("", "%v", err)
 		}
@@ -65,15 +59,26 @@ var errGone = fail(statusGone, "client_error", "client_left", "the client has le
 // statusGone stands in metrics for an answer that nobody waited for (as in nginx).
 const statusGone = 499
 
-// entry is the model that a prompt goes to first.
-func (s *Server) entry(a *ask, ids []int32) (int, error) {
-	if a.model != all {
-		return a.model, nil
+// entries are the models that prompts go to first.
+func (s *Server) entries(ctx context.Context, a *ask) ([]int, *failure) {
+	entries := make([]int, len(a.prompts))
+	for i, ids := range a.prompts {
+		var err error
+		switch {
+		case ctx.Err() != nil:
+			return nil, errGone
+		case a.model != all:
+			entries[i] = a.model
+		case s.c.Entry != nil:
+			entries[i], err = s.c.Entry(ids)
+		}
+		if err != nil {
+			s.c.Log.Error("the router failed", "error", err) // which names folders: nothing for clients
+			return nil, fail(http.StatusInternalServerError, "server_error", "router_failed",
+				"the router can not say which model shall answer")
+		}
 	}
-	if s.c.Entry == nil {
-		return 0, nil
-	}
-	return s.c.Entry(ids)
+	return entries, nil
 }
 
 // submit hands in choice i.

@@ -39,6 +39,13 @@ func fail(status int, kind, code, format string, args ...any) *failure {
 	return &failure{status: status, Message: fmt.Sprintf(format, args...), Type: kind, Code: &code}
 }
 
+// unavailable refuses all requests: it says after which time it is worth to try again, here or elsewhere.
+func unavailable(retryAfter time.Duration, code, format string, args ...any) *failure {
+	f := fail(http.StatusServiceUnavailable, "server_error", code, format, args...)
+	f.retryAfter = retryAfter
+	return f
+}
+
 // frame is the document that has the failure.
 func (f *failure) frame() []byte {
 	frame, err := json.Marshal(struct {
@@ -80,8 +87,7 @@ func failureOf(l *core.Leave, models []string) *failure {
 		return fail(http.StatusGatewayTimeout, "timeout_error", "time_limit",
 			"the request took longer than it may, after %d tokens", l.Tokens)
 	case l.Outcome == core.CancelledOutcome:
-		return fail(http.StatusServiceUnavailable, "server_error", "stopped", "the server ends: %s after %d tokens",
-			l.Reason, l.Tokens)
+		return unavailable(time.Second, "stopped", "the server ends: %s after %d tokens", l.Reason, l.Tokens)
 	default:
 		return fail(http.StatusInternalServerError, "server_error", code(l.Reason), "%s%s after %d tokens",
 			l.Reason, at, l.Tokens)

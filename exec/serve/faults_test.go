@@ -3,13 +3,17 @@ package serve
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // endless makes answers that go on until they are cut.
@@ -113,6 +117,48 @@ func TestEngineFailure(t *testing.T) {
 	})
 }
 
+// TestEntry: with routing by request a prompt is answered by the model that the router says, alone. A router
+// that fails is an error without what it said, and is asked nothing for who has no place.
+func TestEntry(t *testing.T) {
+	var judged atomic.Int32
+	change := func(s *setting) {
+		endless(s)
+		s.config.Entry = func(ids []int32) (int, error) {
+			judged.Add(1)
+			if len(ids) > 2 {
+				return 0, errors.New("router /srv/router: score NaN")
+			}
+			return len(ids) - 1, nil
+		}
+	}
+	serving(t, nil, change, func(r *rig) {
+		ask := func(prompt string, tokens int) *reply {
+			return r.do("POST", "/v1/completions", fmt.Sprintf(
+				`{"model":"pair","prompt":%s,"max_tokens":%d,"return_origin":true}`, prompt, tokens))
+		}
+		for i, c := range ask(`["a","ab"]`, 2).read(t).Choices {
+			if diff := cmp.Diff([]int{i, i}, c.Origin); diff != "" {
+				t.Errorf("prompt of %d tokens: origin (-want +got):\n%s", i+1, diff)
+			}
+		}
+		p := ask(`"abc"`, 2)
+		if _, message := p.failure(t); p.status != 500 || strings.Contains(message, "/srv") {
+			t.Errorf("a router that fails: %d %s", p.status, message)
+		}
+		var group sync.WaitGroup
+		for range 8 {
+			group.Go(func() { ask(`"a"`, 20).read(t) })
+		}
+		time.Sleep(time.Millisecond)
+		before := judged.Load()
+		if p := ask(`"a"`, 1); p.status != 429 || judged.Load() != before {
+			t.Errorf("without a place: %d, judged %d prompts", p.status, judged.Load()-before)
+		}
+		group.Wait()
+		r.idle()
+	})
+}
+
 // TestFatal: a device that will not run again: the touched request has status 500, later ones 503, and
 // /health says so.
 func TestFatal(t *testing.T) {
@@ -122,9 +168,13 @@ func TestFatal(t *testing.T) {
 		s.config.Fatal = func(err error) bool { return errors.Is(err, broken) }
 	}
 	serving(t, []string{"a"}, change, func(r *rig) {
-		for _, status := range []int{500, 503} {
-			if p := r.completion(""); p.status != status {
-				t.Errorf("%d %s, want %d", p.status, p.body, status)
+		for _, c := range []struct {
+			status int
+			retry  string // Retry-After
+		}{{500, ""}, {503, "60"}} {
+			if p := r.completion(""); p.status != c.status || p.header.Get("Retry-After") != c.retry {
+				t.Errorf("%d, Retry-After %q: %s, want %d and %q", p.status, p.header.Get("Retry-After"), p.body,
+					c.status, c.retry)
 			}
 		}
 		p := r.do("GET", "/health", "")
@@ -230,10 +280,13 @@ func TestSlowBody(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		took := time.Since(begun)
+		text, _ := io.ReadAll(response.Body)
 		response.Body.Close()
 		rest.Close()
-		if took := time.Since(begun); response.StatusCode != 400 || took != ReadTimeoutDefault {
-			t.Errorf("%d after %v, want 400 after %v", response.StatusCode, took, ReadTimeoutDefault)
+		if response.StatusCode != 400 || took != ReadTimeoutDefault ||
+			!strings.Contains(string(text), "it did not come within 30s") {
+			t.Errorf("%d after %v: %s, want 400 after %v", response.StatusCode, took, text, ReadTimeoutDefault)
 		}
 	})
 }
@@ -250,8 +303,8 @@ func TestDrain(t *testing.T) {
 		group.Go(func() { r.completion(`,"max_tokens":40`).read(t) })
 		group.Go(func() {
 			if p := r.completion(`,"max_tokens":200`); p.status != http.StatusServiceUnavailable ||
-				!strings.Contains(string(p.body), "the server ends") {
-				t.Errorf("who takes too long: %d %s", p.status, p.body)
+				p.header.Get("Retry-After") != "1" || !strings.Contains(string(p.body), "the server ends") {
+				t.Errorf("who takes too long: %d, %v: %s", p.status, p.header, p.body)
 			}
 		})
 		time.Sleep(5 * time.Millisecond)

@@ -73,8 +73,7 @@ func (s *Server) Failed(err error) {
 	s.c.Log.Error("a pass failed", "error", err)
 	s.metrics.failures.Inc()
 	if s.c.Fatal != nil && s.c.Fatal(err) {
-		s.places.close(fail(http.StatusServiceUnavailable, "server_error", "engine_failed",
-			"a model can not go on: %v", err))
+		s.places.close(unavailable(retryMax, "engine_failed", "a model can not go on: %v", err))
 	}
 }
 
@@ -179,7 +178,5 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener, loop *exec.Lo
 
 // Drain lets no more requests in: they are refused with 503, as /health is.
 func (s *Server) Drain() {
-	f := fail(http.StatusServiceUnavailable, "server_error", "draining", "the server ends")
-	f.retryAfter = s.c.DrainTime
-	s.places.close(f)
+	s.places.close(unavailable(s.c.DrainTime, "draining", "the server ends"))
 }
