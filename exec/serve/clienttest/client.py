@@ -209,7 +209,7 @@ class Test(unittest.TestCase):
     def test_key_and_queue(self):
         folder = pathlib.Path(SYSTEM).parent.resolve() / "models"
         with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
-            file.write(f'models = [{{ dir = "{folder}/arith-small" }}]\n'
+            file.write(f'models = [{{ dir = "{folder}/arith-large" }}]\n'
                        'scheduler = { concurrency = 1, queue = 0, context_max = 1024 }\n')
             file.flush()
             server = Server(file.name, key="sesame")
@@ -222,7 +222,7 @@ class Test(unittest.TestCase):
         with server.client(key="wrong") as client, self.assertRaises(openai.AuthenticationError):
             client.models.list()
         with server.client(key="sesame", max_retries=0) as client:
-            ask = {"client": client, "model": "arith-small"}
+            ask = {"client": client, "model": "arith-large"}
             stream = self.chat(stream=True, max_tokens=900, extra_body={"ignore_eos": True}, **ask)
             next(iter(stream))
             with self.assertRaises(openai.RateLimitError) as caught:
