@@ -1,8 +1,11 @@
 package model
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 )
@@ -51,6 +54,20 @@ func OpenRegular(path, want string) (*os.File, int64, error) {
 		return nil, 0, errors.Join(err, file.Close())
 	}
 	return file, info.Size(), nil
+}
+
+// SHA256 is the hash of a regular file, 64 hexadecimal digits.
+func SHA256(path string) (hash string, err error) {
+	file, _, err := OpenRegular(path, "a file to hash")
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, file); err != nil {
+		return "", fmt.Errorf("%s: %w", path, err)
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
 // ErrNotEmpty is the error for a folder that would have to be written over.

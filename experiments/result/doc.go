@@ -3,8 +3,8 @@
 // A results folder holds:
 //
 //	spec.toml         the spec with all that it extends
-//	environment.json  commit, Go version, processor, module versions: the only file that may differ
-//	                  between machines
+//	environment.json  commit, Go version, processor, module versions, hashes of the models' files: the only
+//	                  file that may differ between machines
 //	summary.csv       a row a point and replicate (row = seed), then a row a point over all replicates
 //	                  (row = mean) with 95 % confidence intervals
 //	summary.json      the same, with the metric dictionary, figures and reference series

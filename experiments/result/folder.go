@@ -96,6 +96,8 @@ type Environment struct {
 	Processor string            `json:"processor"`
 	Cores     int               `json:"cores"`
 	Modules   map[string]string `json:"modules"`
+	// Models are the SHA-256 of the files of models and routers that were run, by path; nil: none were.
+	Models map[string]string `json:"models,omitempty"`
 }
 
 // ThisEnvironment describes the running program.
@@ -147,9 +149,9 @@ func processor() string {
 	return runtime.GOARCH
 }
 
-// WriteEnvironment writes environment.json.
-func WriteEnvironment(dir string) error {
-	text, err := json.MarshalIndent(ThisEnvironment(), "", "  ")
+// Write writes environment.json.
+func (e *Environment) Write(dir string) error {
+	text, err := json.MarshalIndent(e, "", "  ")
 	if err != nil {
 		return fmt.Errorf("result: %w", err)
 	}

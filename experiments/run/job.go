@@ -60,9 +60,10 @@ type runner struct {
 	dir     string
 	plans   *planner
 	metrics []result.Metric
-	watch   bool      // some figure needs timelines
-	backend string    // its kind; empty: points are simulated
-	real    *hardware // of the backend
+	watch   bool              // some figure needs timelines
+	backend string            // its kind; empty: points are simulated
+	real    *hardware         // of the backend
+	models  map[string]string // SHA-256 of the files of the models that it runs
 
 	// On hardware: the calibration, the jobs that have a try, and the spec with the step times of the first
 	// round. Once all is measured, the runner's spec is that with the step times of all rounds.

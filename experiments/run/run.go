@@ -149,6 +149,9 @@ func (r *runner) finished(o *Options) (bool, *Report, error) {
 		return false, nil, fmt.Errorf("can not resume %s: its %s is of another spec than %s, which must have"+
 			" changed since", r.dir, result.SpecFile, r.spec.File)
 	}
+	if err := r.sameModels(); err != nil {
+		return false, nil, err
+	}
 	if _, err := os.Stat(r.parts()); err == nil {
 		return false, nil, nil
 	}
@@ -211,7 +214,9 @@ func (r *runner) begin(o *Options) (release func(), err error) {
 		err = r.forget(o)
 	}
 	if err == nil {
-		err = errors.Join(result.WriteFile(path, r.spec.Resolved), result.WriteEnvironment(r.dir))
+		environment := result.ThisEnvironment()
+		environment.Models = r.models
+		err = errors.Join(result.WriteFile(path, r.spec.Resolved), environment.Write(r.dir))
 	}
 	if err != nil {
 		release()

@@ -6,10 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 
+	"tokenrouter/exec/model"
 	"tokenrouter/experiments/spec"
 	"tokenrouter/experiments/system"
 	"tokenrouter/sim/outcome/trace"
@@ -91,7 +91,7 @@ func files(dir string, patterns ...string) (string, error) {
 			return "", err
 		}
 		for _, path := range paths {
-			sum, err := file(path)
+			sum, err := model.SHA256(path)
 			if err != nil {
 				return "", err
 			}
@@ -115,14 +115,4 @@ func escape(dir string) string {
 		out = append(out, dir[i])
 	}
 	return string(out)
-}
-
-func file(path string) (string, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return "", err
-	}
-	hash := sha256.New()
-	_, err = io.Copy(hash, f)
-	return hex.EncodeToString(hash.Sum(nil)), errors.Join(err, f.Close())
 }

@@ -1,11 +1,7 @@
 package query
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"errors"
 	"fmt"
-	"io"
 	"path/filepath"
 	"strings"
 
@@ -72,11 +68,11 @@ func (m *metadata) belongs(small *model.Folder) error {
 		{"tokenizer_hash", smallTokenizer, m.tokenizerHash}, {"small_model_hash", smallWeights, m.smallHash},
 	} {
 		path := filepath.Join(small.Dir, of.file)
-		have, err := hashOf(path)
+		have, err := model.SHA256(path)
 		if err != nil {
 			return err
 		}
-		if have != of.want {
+		if have = hashPrefix + have; have != of.want {
 			return fmt.Errorf("%s = %s, but %s has %s: the router was trained for another %s (its small model: %s)",
 				of.key, short(of.want), path, short(have), of.file, m.smallModel)
 		}
@@ -88,20 +84,6 @@ func (m *metadata) belongs(small *model.Folder) error {
 		return fmt.Errorf("small model %s: %w", small.Dir, err)
 	}
 	return nil
-}
-
-// hashOf is the hash of a regular file.
-func hashOf(path string) (hash string, err error) {
-	file, _, err := model.OpenRegular(path, "a file of the router")
-	if err != nil {
-		return "", err
-	}
-	defer func() { err = errors.Join(err, file.Close()) }()
-	sum := sha256.New()
-	if _, err := io.Copy(sum, file); err != nil {
-		return "", fmt.Errorf("%s: %w", path, err)
-	}
-	return hashPrefix + hex.EncodeToString(sum.Sum(nil)), nil
 }
 
 // short is a hash by its first digits.
