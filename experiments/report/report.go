@@ -80,7 +80,7 @@ func (p *page) overview(all []*result.Summary) {
 	}
 	for _, s := range all {
 		c := s.Cells()
-		orders, checks := s.Orders(), s.Ratios()
+		orders, checks := s.Orders(), predicted(s.Ratios())
 		ok, holds := inOrder(orders), holding(checks)
 		line(s.Title, s.Experiment, c, len(orders), ok, len(checks), holds, false)
 		every = append(every, c...)
@@ -91,8 +91,9 @@ func (p *page) overview(all []*result.Summary) {
 	}
 	p.add(t, paragraph(fmt.Sprintf("Rows in order: of the places at which several systems have published"+
 		" values, those at which the simulated ones follow each other as published; pairs that differ by no more"+
-		" than the publication's own noise are tied. Ratios: those within the published range, or within %.0f %%"+
-		" of the published value; a range that is published for many combinations at once is a weak check.",
+		" than the publication's own noise are tied. Ratios: those, of the predicted ones, within the published"+
+		" range, or within %.0f %% of the published value; a range that is published for many combinations at"+
+		" once is a weak check.",
 		100*result.RatioTolerance)))
 }
 
@@ -134,6 +135,11 @@ func inOrder(orders []result.Order) (n int) {
 		}
 	}
 	return n
+}
+
+// predicted are the ratios to which no constant was fitted.
+func predicted(ratios []result.Ratio) []result.Ratio {
+	return slices.DeleteFunc(ratios, func(r result.Ratio) bool { return r.Fit })
 }
 
 func holding(ratios []result.Ratio) (n int) {

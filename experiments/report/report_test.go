@@ -45,6 +45,8 @@ func ablation() *result.Summary {
 			Over: []map[string]string{at("full", "1")}, Low: 2.88, High: 2.88},
 		{Name: "gain", Metric: "throughput_tok_s", Of: at("full", "4"),
 			Over: []map[string]string{at("eager", "4")}, Low: 1.5, High: 2},
+		{Name: "fitted to", Metric: "throughput_tok_s", Of: at("full", "4"),
+			Over: []map[string]string{at("full", "1")}, Low: 2.74, High: 2.74, Fit: true},
 	}
 	for _, c := range []struct {
 		variant        string
@@ -101,6 +103,7 @@ func TestMarkdown(t *testing.T) {
 			" are 200.0 and 202.0\n",
 		"| from N = 1 to 4 | 2.88 | 2.740 | -4.9 | prediction |\n",
 		"| gain | 1.5 to 2 | 0.9901 | -34.0 | prediction |\n",
+		"| fitted to | 2.74 | 2.740 | 0.0 | fitted |\n", // and not in the 1 of 2 of the overview
 		"First.\n\n- one &lt;b>\n- two, of two lines\n\nLast | of all.\n",
 		"- 4 of 4 points: clamped to 3 rows; others with other numbers\n",
 	} {

@@ -38,16 +38,21 @@ func zerosAndOnes(matrix [][]float64) bool {
 	return len(matrix) > 0
 }
 
-// checkReplicates refuses seeds that would repeat one run: their confidence intervals would say 0. On
-// hardware no run repeats another.
+// checkReplicates takes several seeds where a spec says none, for one gives no interval, and refuses those
+// that would repeat one run: their confidence intervals would say 0. On hardware no run repeats another.
 func (l *loader) checkReplicates(top *section) {
-	if l.spec.Replicates < 2 || len(l.problems) > 0 || l.spec.Hardware != nil {
+	if len(l.problems) > 0 || l.spec.Hardware != nil || l.spec.Answered {
 		return
 	}
+	certain := true
 	for i := range l.spec.Points {
-		if !l.spec.Points[i].certain() {
-			return
-		}
+		certain = certain && l.spec.Points[i].certain()
 	}
-	top.wrong("replicates", "want 1: nothing in this spec is random")
+	const replicates = 3
+	switch {
+	case certain && l.spec.Replicates > 1:
+		top.wrong("replicates", "want 1: nothing in this spec is random")
+	case !certain && !top.has("replicates"):
+		l.spec.Replicates = replicates
+	}
 }

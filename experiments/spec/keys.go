@@ -28,7 +28,7 @@ var Keys = []Key{
 		"what published values of one setting differ by, as a share: closer variants are tied; default 0"},
 	{"seed", "integer >= 0", "any spec", "governs all randomness; default 0"},
 	{"replicates", "integer >= 1", "any spec",
-		"independent worlds a point; default 1, the only number where nothing is random"},
+		"independent worlds a point; default 3, but 1 with real models; 1 alone where nothing is random"},
 	{"common_random_numbers", "boolean", "any spec",
 		"all points of a replicate meet the same world; default true"},
 
@@ -126,6 +126,11 @@ var Keys = []Key{
 	{"models[].latency.scale", "number > 0", "any latency", "factor of all times; default 1"},
 	{"models[].latency.beside", "number >= 1", "any latency",
 		"factor of the step time while another model of the node runs; default 1"},
+	{"models[].calibrated.in_flight", "integers", "any model",
+		"least and greatest number of requests in flight for which its costs were calibrated: a point beyond" +
+			" carries a warning; default any"},
+	{"models[].calibrated.context_tokens", "integers", "any model",
+		"the same of the tokens of a request, from its prompt to its end"},
 	{"models[].call", "visit | token", "any model",
 		"what one call of its engine is: a stay until the request is handed off, or every single token, as of an" +
 			" ordinary engine behind a dispatcher; default visit"},

@@ -16,7 +16,7 @@ type merger struct {
 }
 
 // namedArrays may be changed by a table whose keys are the names of elements.
-var namedArrays = []string{"models", "devices", "variant"}
+var namedArrays = []string{"models", "devices", "variant", "check"}
 
 func (m *merger) merge(base, over *node, path string) *node {
 	above, ok := over.value.(table)

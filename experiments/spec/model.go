@@ -38,6 +38,10 @@ func (l *loader) models(s *section, p *Point) {
 			model.Latency = l.latency(inner)
 		}
 		l.engine(m, &model)
+		if c := m.sub("calibrated"); c != nil {
+			model.InFlight, model.Context = c.span("in_flight", 1), c.span("context_tokens", 0)
+			c.done()
+		}
 		if kv := m.sub("kv"); kv != nil {
 			l.kv(kv, &model)
 		}

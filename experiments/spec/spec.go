@@ -83,6 +83,10 @@ type Model struct {
 	Latency latency.Model
 	Beside  float64 // factor of the step time while another model of the node runs, from 1
 
+	// InFlight and Context are the requests in flight, and the tokens of one of them, for which costs were
+	// calibrated; the zero Span where nothing is said.
+	InFlight, Context latency.Span
+
 	TokenCalls, Forgets bool  // as in core.Model
 	DispatchNs          int64 // as in core.Model
 
@@ -361,6 +365,7 @@ func (l *loader) point(s *section, of *routing) Point {
 	} else {
 		l.workload(w, &p)
 	}
+	l.beyond(&p)
 	l.scheduler(s.sub("scheduler"), &p)
 	p.byRows(p.Workload.contextMean())
 	if q := s.sub("policy"); q == nil {

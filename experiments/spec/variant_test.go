@@ -129,12 +129,13 @@ func TestVariantHash(t *testing.T) {
 	}
 }
 
-// TestExtendsByName: a spec may change one model of the spec that it extends.
+// TestExtendsByName: a spec may change one model, and one published ratio, of the spec that it extends.
 func TestExtendsByName(t *testing.T) {
 	dir := t.TempDir()
-	write(t, dir, "below.toml", good)
+	write(t, dir, "below.toml", good+"[sweep]\nconcurrency = [3, 4]\n[[check]]\nname = \"gain\"\n"+
+		"use = \"fit\"\nof.concurrency = 4\nover.concurrency = 3\npublished = 1.3\n")
 	s, err := Load(write(t, dir, "s.toml",
-		"extends = \"below.toml\"\n[models.LLM.latency]\nstep = \"30ms\"\n"))
+		"extends = \"below.toml\"\n[models.LLM.latency]\nstep = \"30ms\"\n[check.gain]\nuse = \"check\"\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,6 +144,9 @@ func TestExtendsByName(t *testing.T) {
 	}
 	if got := s.Points[0].Models[0].ByRows[0]; got != 6e6 {
 		t.Errorf("SLM step %d ns, want 6 ms as below", got)
+	}
+	if got := s.Checks[0]; got.Fit || got.Low != 1.3 {
+		t.Errorf("check %+v, want 1.3 as below, to which nothing is fitted", got)
 	}
 }
 
