@@ -48,7 +48,7 @@ func vocabularyOf(models []*opened) (vocabulary, error) {
 	if v.tokenizer == nil {
 		return v, nil
 	}
-	end := endOf(v.tokenizer)
+	end := v.tokenizer.End()
 	for _, m := range models {
 		if m.config.Vocab < end {
 			return v, fmt.Errorf("model %q knows %d tokens, and the tokenizer of %q has ids up to %d",
@@ -59,24 +59,12 @@ func vocabularyOf(models []*opened) (vocabulary, error) {
 	return v, nil
 }
 
-// endOf is the end of a tokenizer's ids. Some may have gaps.
-func endOf(t *tokenizer.Tokenizer) int {
-	end := 0
-	for id, left := int32(0), t.VocabSize(); left > 0; id++ {
-		if _, ok := t.Token(id); ok {
-			left--
-			end = int(id) + 1
-		}
-	}
-	return end
-}
-
 // differ says how two tokenizers differ in what ids stand for; nil if they do not.
 func differ(a, b *tokenizer.Tokenizer) error {
-	if n, m := endOf(a), endOf(b); n != m {
+	if n, m := a.End(), b.End(); n != m {
 		return fmt.Errorf("%d and %d ids", n, m)
 	}
-	for id := range int32(endOf(a)) {
+	for id := range int32(a.End()) {
 		x, _ := a.Token(id)
 		y, _ := b.Token(id)
 		if x != y {

@@ -4,19 +4,23 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
+
+	"tokenrouter/exec/model"
 )
 
 // idEnd is one past the largest id that a file may give; a table of all ids is kept.
 const idEnd = 1 << 21
 
+// fileBytesMax bounds a file; published ones have some tens of MB.
+const fileBytesMax = 1 << 28
+
 // Load reads a tokenizer.json of the Hugging Face tokenizers library. What it would not do exactly as the
 // library does, it refuses with file and key; see the package comment for what it does.
 func Load(path string) (*Tokenizer, error) {
-	data, err := os.ReadFile(path)
+	data, err := model.ReadFile(path, fileBytesMax)
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -14,7 +15,7 @@ func file(key, content string) string {
 	return `{"version":"1.0","model":` + plainModel + `,"` + key + `":` + content + `}`
 }
 
-func model(content string) string { return `{"model":{` + content + `}}` }
+func modelOf(content string) string { return `{"model":{` + content + `}}` }
 
 func split(pattern string) string {
 	return file("pre_tokenizer", `{"type":"Split","pattern":{"Regex":"`+pattern+
@@ -37,51 +38,51 @@ var refusals = map[string]struct{ file, want string }{
 	"padding":     {file("padding", `{}`), "padding = {}, want null"},
 	"no model":    {`{}`, "model is absent or null"},
 	"model kind": {
-		model(`"type":"Unigram","vocab":{},"merges":[]`),
+		modelOf(`"type":"Unigram","vocab":{},"merges":[]`),
 		`model.type = "Unigram", want "BPE"`,
 	},
 	"model key": {
-		model(`"type":"BPE","vocab":{},"merges":[],"scores":[]`),
+		modelOf(`"type":"BPE","vocab":{},"merges":[],"scores":[]`),
 		"model.scores is not known",
 	},
 	"dropout": {
-		model(`"dropout":0.1,"vocab":{},"merges":[]`),
+		modelOf(`"dropout":0.1,"vocab":{},"merges":[]`),
 		"model.dropout = 0.1, want null",
 	},
 	"prefix": {
-		model(`"continuing_subword_prefix":"##","vocab":{},"merges":[]`),
+		modelOf(`"continuing_subword_prefix":"##","vocab":{},"merges":[]`),
 		"model.continuing_subword_prefix",
 	},
 	"suffix": {
-		model(`"end_of_word_suffix":"</w>","vocab":{},"merges":[]`),
+		modelOf(`"end_of_word_suffix":"</w>","vocab":{},"merges":[]`),
 		"model.end_of_word_suffix",
 	},
 	"unk_token": {
-		model(`"unk_token":"?","vocab":{"a":0},"merges":[]`),
+		modelOf(`"unk_token":"?","vocab":{"a":0},"merges":[]`),
 		`model.unk_token = "?", want a token`,
 	},
 	"id twice": {
-		model(`"vocab":{"a":0,"b":0},"merges":[]`),
+		modelOf(`"vocab":{"a":0,"b":0},"merges":[]`),
 		`model.vocab["b"] = 0, want an id that "a" does not have`,
 	},
-	"id negative": {model(`"vocab":{"a":-1},"merges":[]`), `model.vocab["a"] = -1, want 0 to`},
+	"id negative": {modelOf(`"vocab":{"a":-1},"merges":[]`), `model.vocab["a"] = -1, want 0 to`},
 	"id huge": {
-		model(`"vocab":{"a":2000000000},"merges":[]`),
+		modelOf(`"vocab":{"a":2000000000},"merges":[]`),
 		`model.vocab["a"] = 2000000000, want 0 to`,
 	},
 	"id fraction": {
-		model(`"vocab":{"a":1.5},"merges":[]`),
+		modelOf(`"vocab":{"a":1.5},"merges":[]`),
 		`model.vocab = {"a":1.5}, want an object of token: id`,
 	},
-	"id null":   {model(`"vocab":{"a":null},"merges":[]`), "model.vocab = "},
-	"no merges": {model(`"vocab":{"a":0}`), "model.merges is absent or null, want a list"},
+	"id null":   {modelOf(`"vocab":{"a":null},"merges":[]`), "model.vocab = "},
+	"no merges": {modelOf(`"vocab":{"a":0}`), "model.merges is absent or null, want a list"},
 	"merge of three": {
-		model(`"vocab":{"a":0},"merges":["a a a"]`),
+		modelOf(`"vocab":{"a":0},"merges":["a a a"]`),
 		`model.merges[0] = ["a" "a" "a"], want`,
 	},
-	"merge of one":  {model(`"vocab":{"a":0},"merges":[["a"]]`), `model.merges[0] = ["a"], want`},
-	"merge forms":   {model(`"vocab":{"a":0},"merges":["a a",["a","a"]]`), "model.merges = [\"a a\""},
-	"merge unknown": {model(`"vocab":{"a":0},"merges":["a a"]`), `want "aa" in the vocabulary`},
+	"merge of one":  {modelOf(`"vocab":{"a":0},"merges":[["a"]]`), `model.merges[0] = ["a"], want`},
+	"merge forms":   {modelOf(`"vocab":{"a":0},"merges":["a a",["a","a"]]`), "model.merges = [\"a a\""},
+	"merge unknown": {modelOf(`"vocab":{"a":0},"merges":["a a"]`), `want "aa" in the vocabulary`},
 	"normalizer": {
 		file("normalizer", `{"type":"Lowercase"}`),
 		`normalizer.type = "Lowercase", want NFC`,
@@ -203,5 +204,28 @@ func TestLoadFile(t *testing.T) {
 	}
 	if size := tokenizer.VocabSize(); size != 1207 {
 		t.Errorf("%d tokens, want 1207: 1200 trained, 3 of them special, and 7 added", size)
+	}
+}
+
+// TestLoadRefuses: a pipe that nobody writes to is no file to wait for, nor is one without an end to be read.
+func TestLoadRefuses(t *testing.T) {
+	dir := t.TempDir()
+	pipe, long := filepath.Join(dir, "pipe"), filepath.Join(dir, "long")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(long, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(long, fileBytesMax+1); err != nil { // a hole: it takes no room
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{
+		pipe: pipe + " is no regular file", "/dev/zero": "/dev/zero is no regular file",
+		long: long + " has 268435457 bytes, want at most 268435456",
+	} {
+		if _, err := Load(path); err == nil || err.Error() != want {
+			t.Errorf("%s: error %v, want %s", path, err, want)
+		}
 	}
 }

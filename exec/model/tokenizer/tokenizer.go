@@ -144,6 +144,18 @@ func (t *Tokenizer) VocabSize() int {
 	return size
 }
 
+// End returns the end of the ids: one more than the largest. There may be gaps below it.
+func (t *Tokenizer) End() int {
+	end := 0
+	for id, left := int32(0), t.VocabSize(); left > 0; id++ {
+		if _, ok := t.Token(id); ok {
+			left--
+			end = int(id) + 1
+		}
+	}
+	return end
+}
+
 // TokenID returns the id of the token with this content, as it stands in the file (in the byte-level alphabet
 // where the vocabulary is of that kind; an added token in plain text).
 func (t *Tokenizer) TokenID(token string) (id int32, ok bool) {
