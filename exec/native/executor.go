@@ -1,6 +1,7 @@
 package native
 
 import (
+	"errors"
 	"fmt"
 	"math"
 
@@ -163,10 +164,19 @@ func (e *Executor) entry(token int32, first int) int {
 	return int(e.entries[token]) - 1
 }
 
+// errScore is why a row fails whose router has computed what is no number: it can not be routed, and 0 in its
+// place would be a verdict.
+var errScore = errors.New("the router's score is not a number")
+
 // result is what the scheduler is told of a row with a head. It sets the row's top list.
 func (e *Executor) result(p *exec.Pass, i int) core.Result {
 	r, row, c := &e.batch.Results[i], &p.Launch.Rows[i], &p.Contexts[i]
+	scored := e.model.config.Router.Algorithm != 0 && !e.c.Keyed
 	if r.Finite == 0 {
+		return core.Result{Failed: true}
+	}
+	if scored && math.IsNaN(r.Score) {
+		p.Errors[i] = errScore
 		return core.Result{Failed: true}
 	}
 	if r.Top > 0 {
@@ -186,7 +196,7 @@ func (e *Executor) result(p *exec.Pass, i int) core.Result {
 	switch {
 	case e.c.Keyed:
 		result.Score = result.Draw
-	case r.Score == r.Score: // there is a router
+	case scored:
 		result.Score = r.Score
 	}
 	return result

@@ -11,6 +11,7 @@ import (
 	"tokenrouter/exec"
 	"tokenrouter/exec/model/router"
 	"tokenrouter/exec/native"
+	"tokenrouter/exec/native/nativetest"
 )
 
 // TestRouter: a router of each kind is put whole, and its score comes with each token; another router, other
@@ -102,6 +103,44 @@ func TestScore(t *testing.T) {
 			}
 			if got := pass.Results[0]; got.Score != test.want || got.Draw != draw {
 				t.Errorf("%+v, want the score %v and the draw %v", got, test.want, draw)
+			}
+		})
+	}
+}
+
+// TestScoreNotANumber: a row whose router's score is none fails, and says why; another in the pass does not.
+// Without a router, or with draws in its place, nothing is amiss.
+func TestScoreNotANumber(t *testing.T) {
+	r := &router.Router{Shape: router.Shape{Algorithm: router.CoLLM, Hidden: 32},
+		Tensors: []router.Tensor{{Part: router.Output, Rows: 1, Columns: 32, Data: make([]float32, 32)}}}
+	for _, test := range []struct {
+		name   string
+		router *router.Router
+		keyed  bool
+		fails  bool
+	}{{"router", r, false, true}, {"keyed", r, true, false}, {"no router", nil, false, false}} {
+		t.Run(test.name, func(t *testing.T) {
+			c := configOf(t, shape)
+			m, err := opened(t, 0).Load(t.Context(), native.Load{Config: c, Limits: limits(),
+				Router: test.router, Source: &native.Random{Config: c.Model}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			pass := full(2)
+			pass.Errors = make([]error, 2)
+			pass.Tokens[0][7] = nativetest.ScoreToken
+			e := native.NewExecutor(m, native.Execution{Keyed: test.keyed})
+			if err := e.Step(pass); err != nil {
+				t.Fatal(err)
+			}
+			first, second := pass.Results[0], pass.Results[1]
+			if first.Failed != test.fails || (pass.Errors[0] != nil) != test.fails || second.Failed ||
+				pass.Errors[1] != nil {
+				t.Errorf("rows fail: %t (%v) and %t (%v), want %t and false", first.Failed, pass.Errors[0],
+					second.Failed, pass.Errors[1], test.fails)
+			}
+			if test.fails && pass.Errors[0].Error() != "the router's score is not a number" {
+				t.Errorf("said of the score: %v", pass.Errors[0])
 			}
 		})
 	}

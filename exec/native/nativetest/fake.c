@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { NAN_TOKEN = 2, FAIL_TOKEN = 3, REFUSE_TOKEN = 4, FIRST_SAMPLED = 5 };
+enum { SCORE_TOKEN = 1, NAN_TOKEN = 2, FAIL_TOKEN = 3, REFUSE_TOKEN = 4, FIRST_SAMPLED = 5 };
 
 #define MEMORY_BYTES (INT64_C(1) << 30)
 #define NOTHING (-1)
@@ -273,7 +273,8 @@ static void head(const tr_model *m, const tr_request *r, const tr_bias *biases, 
   result->top_probability = (float)first;
   result->margin = (float)(first - second);
   result->entropy = n > 1 ? (float)(entropy / log(n)) : 0;
-  result->score = m->config.router ? (double)(hash >> 11) * 0x1p-53 : (double)NAN;
+  int scored = m->config.router && *cell(m, r->slot, end - 1) != SCORE_TOKEN;
+  result->score = scored ? (double)(hash >> 11) * 0x1p-53 : (double)NAN;
   result->token = sample(m, r, biases);
   result->log_probability = m->logits[result->token] - result->log_sum_exp;
   fill_top(m, r, result, top);

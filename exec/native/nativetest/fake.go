@@ -14,6 +14,7 @@ import (
 
 // What Fake does when the last token of a request is one of these.
 const (
+	ScoreToken  = 1 // the router's score is not a number
 	NaNToken    = 2 // the row of logits is not finite
 	FailToken   = 3 // the step fails in the middle: ErrFailed, for good
 	RefuseToken = 4 // the step is refused: ErrInvalid
