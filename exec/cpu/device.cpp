@@ -2,11 +2,11 @@
 #include "device.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "memory.h"
 
 namespace cpu {
 
@@ -38,38 +38,6 @@ int32_t processorsHere() {
   cpu_set_t allowed;
   if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return 1;
   return CPU_COUNT(&allowed);
-}
-
-// The bytes of a line of /proc/meminfo, 0 if it is not there.
-int64_t memoryOf(const char* key) {
-  FILE* file = fopen("/proc/meminfo", "r");
-  if (!file) return 0;
-  char line[256], name[64];
-  int64_t kib, found = 0;
-  while (fgets(line, sizeof line, file)) {
-    if (sscanf(line, "%63[^:]: %" SCNd64, name, &kib) == 2 && strcmp(name, key) == 0) found = kib * 1024;
-  }
-  fclose(file);
-  return found;
-}
-
-// A limit of the control group that this process sees, in bytes; -1 if there is none.
-int64_t groupBytes(const char* name) {
-  char path[128];
-  snprintf(path, sizeof path, "/sys/fs/cgroup/%s", name);
-  FILE* file = fopen(path, "r");
-  if (!file) return -1;
-  int64_t bytes = -1;
-  if (fscanf(file, "%" SCNd64, &bytes) != 1) bytes = -1;
-  fclose(file);
-  return bytes;
-}
-
-int64_t freeBytes() {
-  int64_t bytes = memoryOf("MemAvailable");
-  int64_t most = groupBytes("memory.max"), used = groupBytes("memory.current");
-  if (most >= 0 && used >= 0 && most - used < bytes) bytes = most > used ? most - used : 0;
-  return bytes;
 }
 
 void processorName(char* name, size_t size) {
@@ -121,8 +89,8 @@ int32_t deviceInfo(int32_t ordinal, tr_device_info* info, tr_error* error) {
   info->size = int32_t(sizeof *info);
   info->page_tokens = pageTokensBest;
   info->processors = processorsHere();
-  info->memory_bytes = memoryOf("MemTotal");
-  info->free_bytes = freeBytes();
+  info->memory_bytes = memoryBytes(meminfoFile);
+  info->free_bytes = memoryFreeBytes(meminfoFile, groupFolder);
   processorName(info->name, sizeof info->name);
   snprintf(info->kernels, sizeof info->kernels, "%s", nameOf(bestPath()));
   return TR_OK;
@@ -158,7 +126,8 @@ int32_t Device::open(const tr_device_options& options, Device** out, tr_error* e
   if (failed == EINVAL) return fail(error, TR_INVALID, "%d threads: a processor is not to be had", threads);
   if (failed) return fail(error, TR_NO_MEMORY, "%d threads: %s", threads, strerror(failed));
   device->workers_.reset(workers);
-  device->budget_.set(options.budget_bytes ? options.budget_bytes : freeBytes());
+  device->budget_.set(options.budget_bytes ? options.budget_bytes
+                                           : memoryFreeBytes(meminfoFile, groupFolder));
   *out = device.release();
   return TR_OK;
 }

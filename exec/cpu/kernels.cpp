@@ -4,11 +4,16 @@
 
 #include "gemm.h"
 #include "kernels_checks.h"
+#include "memory.h"
 #include "stream.h"
 
 using namespace cpu;
 
 int32_t cpu_best_path(void) { return int32_t(bestPath()); }
+
+int64_t cpu_memory_free_bytes(const char* meminfo, const char* group_folder) {
+  return memoryFreeBytes(meminfo, group_folder);
+}
 
 int32_t cpu_workers_open(int32_t threads, const int32_t* processors, cpu_workers** out) {
   Workers* made;

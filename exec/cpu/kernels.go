@@ -22,6 +22,15 @@ func status(call string, code C.int32_t) error {
 // base is the address of the first element, nil for an empty slice. C functions read it during one call only.
 func base[To, From any](s []From) *To { return (*To)(unsafe.Pointer(unsafe.SliceData(s))) }
 
+// memoryFreeBytes is what is left of a machine's memory: of a file as /proc/meminfo and a folder as
+// /sys/fs/cgroup.
+func memoryFreeBytes(meminfo, group string) int64 {
+	m, g := C.CString(meminfo), C.CString(group)
+	defer C.free(unsafe.Pointer(m))
+	defer C.free(unsafe.Pointer(g))
+	return int64(C.cpu_memory_free_bytes(m, g))
+}
+
 // workers are threads that share one piece of work at a time.
 type workers struct{ handle *C.cpu_workers }
 

@@ -16,6 +16,9 @@ typedef struct cpu_weights cpu_weights;
 /* The last available path, 1 to 5: plain, AVX2, AVX-512, AVX-512 bf16, AMX. */
 int32_t cpu_best_path(void);
 
+/* Memory that is left, of memory.h. */
+int64_t cpu_memory_free_bytes(const char *meminfo, const char *group_folder);
+
 /* threads 1 to 256; processors is NULL or has one number a thread. */
 int32_t cpu_workers_open(int32_t threads, const int32_t *processors, cpu_workers **out);
 void cpu_workers_close(cpu_workers *workers);
