@@ -61,14 +61,14 @@ const rowMax = 16
 // its error.
 func Measure(ctx context.Context, models []*native.Model, p Plan) ([]Sample, error) {
 	var samples []Sample
-	perShape := p.Rounds * p.perShape(len(models))
+	total := p.Rounds * p.PerRound(len(models))
 	for number := range p.Rounds {
 		for i := range models {
 			for _, beside := range []bool{false, true}[:min(len(models), 2)] {
 				r := round{Plan: &p, models: models, of: i, beside: beside, number: p.First + number}
 				got, err := r.measure(ctx, func(n int) {
 					if p.Done != nil {
-						p.Done(len(samples)+n, perShape*len(p.Shapes))
+						p.Done(len(samples)+n, total)
 					}
 				})
 				samples = append(samples, got...)
@@ -81,12 +81,13 @@ func Measure(ctx context.Context, models []*native.Model, p Plan) ([]Sample, err
 	return samples, nil
 }
 
-// perShape is how many samples of a shape a round has, of so many models.
-func (p *Plan) perShape(models int) int {
-	if models == 1 {
-		return p.Steps
+// PerRound is how many samples a whole round has, of so many models.
+func (p *Plan) PerRound(models int) int {
+	perShape := p.Steps
+	if models > 1 {
+		perShape *= 2*models - 1 + max(p.Row, 1)
 	}
-	return p.Steps * (2*models - 1 + max(p.Row, 1))
+	return perShape * len(p.Shapes)
 }
 
 // round walks the grid once with one of the models, while the others run or in turn with them.

@@ -11,6 +11,7 @@ import (
 
 	"tokenrouter/exec/native"
 	"tokenrouter/experiments/calibrate"
+	"tokenrouter/experiments/result"
 	"tokenrouter/experiments/spec"
 	"tokenrouter/experiments/system"
 	"tokenrouter/sim/latency"
@@ -43,7 +44,8 @@ func newCalibrate() *cobra.Command {
 model alone and while the others run. Alone they take turns, as in a run: the first model makes 1/p
 steps in a row, for between them its weights stay in caches. FILE gets the fitted step times, their
 errors, where they come from and the range in which they hold; a spec takes it in with
-calibration = "FILE". Every single step goes into a CSV file beside it.`,
+calibration = "FILE". Every single step goes into a CSV file beside it. After an interrupt the fits
+are those of the rounds that are whole.`,
 		Example: `  tokenrouter calibrate experiments/hardware-pair.toml --out calibration.toml`,
 		Args:    exactly(1, "the file of a system"),
 
@@ -94,24 +96,49 @@ func (f *calibrateFlags) run(ctx context.Context, file string, s *spec.System, s
 	fmt.Fprintln(stderr, plan.Device())
 	bar := newProgress(stderr, "steps")
 	defer bar.end()
-	samples, err := calibrate.Measure(ctx, opened.Models, f.plan(plan, bar))
-	if err != nil && (!errors.Is(err, context.Canceled) || len(samples) == 0) {
+	p := f.plan(plan, bar)
+	samples, err := calibrate.Measure(ctx, opened.Models, p)
+	bar.end()
+	if err != nil && ctx.Err() == nil {
 		return err
 	}
-	bar.end()
-	fits, fault := calibrate.FitModels(samples)
-	if fault != nil {
-		return errors.Join(err, fault)
-	}
-	if fault := calibrate.Write(f.out, calibrate.Here(file, plan.Card()), fits, samples); fault != nil {
-		return errors.Join(err, fault)
+	of, perRound := calibrate.Here(file, plan.Card()), p.PerRound(len(opened.Models))
+	fits, err := writeCalibration(f.out, of, samples, perRound)
+	if err != nil {
+		return err
 	}
 	printFits(stdout, fits)
 	if graphs := opened.Graphs(); graphs != "" {
 		fmt.Fprintln(stdout, graphs)
 	}
 	fmt.Fprintf(stdout, "\n%d steps in %s, fits in %s\n", len(samples), calibrate.SamplesPath(f.out), f.out)
-	return err
+	if ctx.Err() != nil {
+		return errors.New("interrupted; the fits are of the rounds that are whole")
+	}
+	return nil
+}
+
+// writeCalibration writes all samples, and the fits of whole rounds: others lack shapes, or a model. Without
+// one there are no fits, which is an error.
+func writeCalibration(path string, of calibrate.Origin, samples []calibrate.Sample, perRound int,
+) ([]calibrate.ModelFit, error) {
+	whole := len(samples) - len(samples)%perRound
+	if whole > 0 {
+		fits, err := calibrate.FitModels(samples[:whole])
+		if err != nil {
+			return nil, err
+		}
+		return fits, calibrate.Write(path, of, fits, samples)
+	}
+	if len(samples) == 0 {
+		return nil, errors.New("interrupted; nothing is measured")
+	}
+	kept := calibrate.SamplesPath(path)
+	if err := result.WriteFile(kept, calibrate.CSV(samples)); err != nil {
+		return nil, err
+	}
+	steps := count(len(samples), "step")
+	return nil, fmt.Errorf("interrupted in the first round: %s in %s, no fits", steps, kept)
 }
 
 // plan is the grid that the system has room for.

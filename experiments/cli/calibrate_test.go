@@ -1,11 +1,13 @@
 package cli
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"tokenrouter/experiments/calibrate"
 	"tokenrouter/experiments/spec"
 )
 
@@ -76,6 +78,55 @@ workload = { kind = "closed", concurrency = 3, requests = 9, prompt = 8, output 
 	}
 	if c := s.Calibrations; len(c) != 1 || c[0].File != "steps.toml" || len(c[0].Constants) < 2 {
 		t.Errorf("calibrations %+v, want steps.toml with the terms of two models", c)
+	}
+}
+
+// TestCalibrateInterrupted: what was measured is kept, and fits are of whole rounds.
+func TestCalibrateInterrupted(t *testing.T) {
+	dir := t.TempDir()
+	pair, out := putFile(t, dir, "pair.toml", pairText), filepath.Join(dir, "whole.toml")
+	mustRun(t, "calibrate", pair, "--out", out, "--rounds", "2", "--steps", "1")
+	all, err := calibrate.Samples([]byte(readText(t, calibrate.SamplesPath(out))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := len(all) / 2
+	for _, c := range []struct {
+		name  string
+		steps int
+		fits  int
+		want  string
+	}{
+		{"in the second round", first + 7, 2, ""},
+		{"the second model", first - 7, 0, "interrupted in the first round: 119 steps in FILE, no fits"},
+		{"the first shape", 1, 0, "interrupted in the first round: 1 step in FILE, no fits"},
+		{"at once", 0, 0, "interrupted; nothing is measured"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			out := filepath.Join(t.TempDir(), "steps.toml")
+			kept := calibrate.SamplesPath(out)
+			fits, err := writeCalibration(out, calibrate.Origin{}, all[:c.steps], first)
+			if want := strings.Replace(c.want, "FILE", kept, 1); len(fits) != c.fits || (err != nil) != (want != "") ||
+				err != nil && err.Error() != want {
+				t.Errorf("%d fits, error %v, want %d and %q", len(fits), err, c.fits, want)
+			}
+			if _, err := os.Stat(out); (err == nil) != (c.fits > 0) {
+				t.Errorf("fits are written: %t", err == nil)
+			}
+			if c.steps == 0 {
+				return
+			}
+			if lines := strings.Count(readText(t, kept), "\n"); lines != 1+c.steps {
+				t.Errorf("%d lines of steps, want %d and a head", lines, c.steps)
+			}
+		})
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var stdout, stderr strings.Builder
+	if code := Main(ctx, []string{"calibrate", pair, "--out", out}, &stdout, &stderr); code != ExitFailed ||
+		stdout.String() != "" {
+		t.Errorf("exit %d, %q on stdout, want a failure", code, &stdout)
 	}
 }
 
