@@ -6,12 +6,15 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"tokenrouter/exec/model"
+	"tokenrouter/exec/model/chat"
+	"tokenrouter/exec/model/tokenizer"
 )
 
 func newModel() *cobra.Command {
@@ -207,8 +210,8 @@ func newModelCheck() *cobra.Command {
 		Use:   "check DIR",
 		Short: "Read all of a model and say what is wrong with it",
 		Long: `Check a model folder's configuration, its shard index, the header of every file of weights and the
-shape of every tensor, and read all weights for NaN and infinite numbers. Exit 1 if anything is
-wrong; file and tensor are named.`,
+shape of every tensor, its tokenizer and chat template where there are any, and read all weights for
+NaN and infinite numbers. Exit 1 if anything is wrong; file and tensor are named.`,
 		Example:           "  tokenrouter model check Qwen3-0.6B",
 		Args:              exactly(1, "a model folder"),
 		ValidArgsFunction: folders,
@@ -238,18 +241,42 @@ func checkModel(ctx context.Context, dir string, stdout, stderr io.Writer) error
 	case err != nil:
 		return fmt.Errorf("%s: %w", dir, err)
 	}
-	if len(faults) == 0 {
-		_, err := fmt.Fprintf(stdout, "%s: %s, %s, all numbers are finite\n", dir,
-			count(len(folder.Tensors), "tensor"), mebibytes(folder.WeightBytes()))
+	text, err := checkText(dir, folder.Config.Vocab)
+	if len(faults) == 0 && err == nil {
+		_, err := fmt.Fprintf(stdout, "%s: %s, %s, all numbers are finite; %s\n", dir,
+			count(len(folder.Tensors), "tensor"), mebibytes(folder.WeightBytes()), text)
 		return err
 	}
-	var bad []error
+	bad := []error{err}
 	for _, fault := range faults {
 		t := fault.Tensor
 		bad = append(bad, fmt.Errorf("%s: tensor %s has %s NaN or infinite, the first %v at %d of %d",
 			t.File, t.Name, count(int(fault.Count), "number"), fault.Value, fault.First, t.Elements()))
 	}
 	return errors.Join(bad...)
+}
+
+// checkText reads what makes tokens of text, and says what there is of it. It refuses a tokenizer with ids
+// that the model lacks.
+func checkText(dir string, vocab int) (found string, err error) {
+	path := filepath.Join(dir, "tokenizer.json")
+	t, err := tokenizer.Load(path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return "no tokenizer", nil
+	case err != nil:
+		return "", err
+	case t.End() > vocab:
+		return "", fmt.Errorf("%s has ids up to %d, want at most %d: the model knows %d tokens", path, t.End()-1,
+			vocab-1, vocab)
+	}
+	found = count(t.VocabSize(), "token")
+	if _, err := chat.Load(dir); errors.Is(err, chat.ErrNone) {
+		return found + ", no chat template", nil
+	} else if err != nil {
+		return "", err
+	}
+	return found + ", a chat template", nil
 }
 
 // megabar shows bytes as whole MiB.

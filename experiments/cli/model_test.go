@@ -30,8 +30,9 @@ func TestModelMake(t *testing.T) {
 		parameters != 1656320 {
 		t.Errorf("got %q, want %q (%d)", out, want, parameters)
 	}
-	if out := mustRun(t, "model", "check", dir); out != dir+": 24 tensors, 3.2 MiB, all numbers are finite\n" {
-		t.Errorf("check prints %q", out)
+	want := dir + ": 24 tensors, 3.2 MiB, all numbers are finite; 259 tokens, a chat template\n"
+	if out := mustRun(t, "model", "check", dir); out != want {
+		t.Errorf("check prints %q, want %q", out, want)
 	}
 }
 
@@ -97,6 +98,36 @@ func TestModelCheckFaults(t *testing.T) {
 	o = runCLI(t, "model", "check", dir)
 	if o.code != ExitFailed || !strings.Contains(o.stderr, `model.safetensors: tensor "model.norm.weight"`) {
 		t.Errorf("cut file: exit %d, stderr %q", o.code, o.stderr)
+	}
+}
+
+// TestModelCheckText: what makes tokens of text is checked with the weights, and is not needed.
+func TestModelCheckText(t *testing.T) {
+	for _, c := range []struct{ name, file, text, want, fault string }{
+		{"a template", "chat_template.jinja", "{{ messages[0].content }}", "259 tokens, a chat template", ""},
+		{"no template", "tokenizer_config.json", "", "259 tokens, no chat template", ""},
+		{"a broken one", "chat_template.jinja", "{% if %}", "", "chat_template.jinja: chat template: "},
+		{"a broken tokenizer", "tokenizer.json", "{}", "", "tokenizer.json"},
+		{"none", "tokenizer.json", "", "no tokenizer", ""},
+		{"another model's", "tokenizer.json", `{"model":{"type":"BPE","vocab":{"a":320},"merges":[]}}`, "",
+			"tokenizer.json has ids up to 320, want at most 319: the model knows 320 tokens"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := madeModel(t, "tiny,layers=1")
+			path := filepath.Join(dir, c.file)
+			err := os.WriteFile(path, []byte(c.text), 0o600)
+			if c.text == "" {
+				err = os.Remove(path)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			o := runCLI(t, "model", "check", dir)
+			if o.code == 0 != (c.fault == "") || !strings.Contains(o.stderr, c.fault) ||
+				c.fault == "" && !strings.HasSuffix(o.stdout, "; "+c.want+"\n") {
+				t.Errorf("exit %d, stdout %q, stderr %q; want %q or %q", o.code, o.stdout, o.stderr, c.want, c.fault)
+			}
+		})
 	}
 }
 
