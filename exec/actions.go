@@ -150,6 +150,8 @@ func (l *Loop) launch(launch *core.Launch) {
 	r := &l.runners[launch.Model]
 	p := &r.pass
 	p.Launch, p.At = *launch, l.now
+	r.rows = append(r.rows[:0], launch.Rows...)
+	p.Launch.Rows = r.rows
 	p.Tokens, p.Contexts = p.Tokens[:0], p.Contexts[:0]
 	for i := range launch.Rows {
 		row := &launch.Rows[i]

@@ -71,8 +71,11 @@ func TestDetailsAndContexts(t *testing.T) {
 							t.Errorf("model %d, row %+v: context %+v", m, row, c)
 						}
 						id := row.Start + row.Fresh
-						// The small model is unsure of every other token.
-						unsure := (float64(id%2) + 0.25) * float64(1-m)
+						// The small model is unsure of every third token, and has a score of its own for each.
+						unsure := float64(id) / 16 * float64(1-m)
+						if id%3 == 0 {
+							unsure += float64(1 - m)
+						}
 						p.Results[i] = core.Result{Token: id, Score: unsure, Entropy: 0.5, TopProb: 0.25}
 						p.Top[i] = []exec.Candidate{{Token: id, LogProb: -1}, {Token: int32(m), LogProb: -2}}
 					}
@@ -81,19 +84,19 @@ func TestDetailsAndContexts(t *testing.T) {
 			}
 			s := start(t, config(nodes...), time.Millisecond, []exec.Device{device(0), device(1)}, nil)
 			sink := &detailed{}
-			sink.client = s.submit(1, []int32{7, 8}, 3, func(r *exec.Request) {
+			sink.client = s.submit(1, []int32{7, 8}, 4, func(r *exec.Request) {
 				sink.client = r.Sink.(*client)
 				r.Sampling, r.Sink = sampling, sink
 			})
 			s.settle(time.Second)
 			s.stop()
-			sink.ended(core.Finished, core.TokensMax, 2, 3, 4)
+			sink.ended(core.Finished, core.TokensMax, 2, 3, 4, 5)
 			var want []exec.Detail
-			for i, model := range []int32{0, 1, 0} {
-				d := exec.Detail{TopProb: 0.25, Entropy: 0.5, Score: 0.25,
+			for i, model := range []int32{0, 1, 0, 0} {
+				d := exec.Detail{TopProb: 0.25, Entropy: 0.5, Score: float64(2+i) / 16,
 					Top: []exec.Candidate{{Token: int32(2 + i), LogProb: -1}, {Token: model, LogProb: -2}}}
 				if model == 1 {
-					draft := 1.25
+					draft := 1 + 3./16
 					d.Score, d.Draft = 0, &draft
 				}
 				want = append(want, d)
@@ -101,7 +104,7 @@ func TestDetailsAndContexts(t *testing.T) {
 			if diff := cmp.Diff(want, sink.details); diff != "" {
 				t.Errorf("details: %s", diff)
 			}
-			if diff := cmp.Diff([]int{0, 1, 2}, sink.at); diff != "" {
+			if diff := cmp.Diff([]int{0, 1, 2, 3}, sink.at); diff != "" {
 				t.Errorf("details come after so many tokens: %s", diff)
 			}
 		})

@@ -106,15 +106,15 @@ func TestUsage(t *testing.T) {
 // is a score as any other; null says that there is none.
 func TestRouterScore(t *testing.T) {
 	scored := func(s *setting) {
-		s.now[0].score = func(at int) float64 { return []float64{0.25, 0.75, 0, 0}[at] }
+		s.now[0].score = func(at int) float64 { return []float64{0.25, 0.75, 0, 0.125, 0}[at] }
 	}
-	serving(t, []string{"a", "b", "c"}, scored, func(r *rig) {
+	serving(t, []string{"a", "b", "c", "d"}, scored, func(r *rig) {
 		for _, c := range []struct{ fields, want string }{
-			{`"model":"pair"`, `"router_score":[0.25,0.75,0]`},
-			{`"model":"pair","routing_threshold":0`, `"router_score":[0.25,0.75,0]`}, // of drafts that are all dropped
-			{`"model":"pair","routing":false`, `"router_score":[null,null,null]`},
-			{`"model":"small"`, `"router_score":[null,null,null]`},
-			{`"model":"large"`, `"router_score":[null,null,null]`},
+			{`"model":"pair"`, `"router_score":[0.25,0.75,0,0.125]`},
+			{`"model":"pair","routing_threshold":0`, `"router_score":[0.25,0.75,0,0.125]`}, // all drafts are dropped
+			{`"model":"pair","routing":false`, `"router_score":[null,null,null,null]`},
+			{`"model":"small"`, `"router_score":[null,null,null,null]`},
+			{`"model":"large"`, `"router_score":[null,null,null,null]`},
 		} {
 			body := `{"prompt":"xyz","return_router_score":true,"logprobs":2,` + c.fields + `}`
 			if p := r.do("POST", "/v1/completions", body); !strings.Contains(string(p.body), c.want) {
@@ -128,7 +128,7 @@ func TestRouterScore(t *testing.T) {
 				streamed = append(streamed, score)
 			}
 		}
-		if got := strings.Join(streamed, " "); got != "0.25 0.75 0" {
+		if got := strings.Join(streamed, " "); got != "0.25 0.75 0 0.125" {
 			t.Errorf("streamed: %s", got)
 		}
 		if p := r.chat(""); strings.Contains(string(p.body), "router_score") {

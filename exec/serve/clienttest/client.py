@@ -107,6 +107,7 @@ class Test(unittest.TestCase):
         scores = [[s for s, o in zip(choice.router_score, choice.origin) if o == model] for model in (0, 1)]
         self.assertLess(max(scores[0]), min(scores[1]), "one threshold parts the models' tokens")
         self.assertTrue(all(0 < s < 1 for s in choice.router_score))
+        self.assertTrue(all(a != b for a, b in zip(choice.router_score, choice.router_score[1:])), "each has its own")
 
     def test_stream(self):
         whole = self.chat(logprobs=True, top_logprobs=3)
