@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -17,7 +18,7 @@ type claim struct {
 	cells         int     // that check something
 	median, worst float64 // their relative errors, absolute
 	orders        int     // rows of systems whose order is published
-	ratios        int     // published
+	ratios        int     // published, that check something
 	broken        int     // of these, how many do not hold
 	// Pairs of systems that come out in another order than published, and by how much at most, in the unit of
 	// the metric.
@@ -43,7 +44,7 @@ var claims = map[string]claim{
 		"R2R: LLM only below R2R: TokenRouter at N = 4": 12,
 	}},
 
-	"systems-low":     {ratios: 15},
+	"systems-low":     {ratios: 14},
 	"systems-high":    {ratios: 15},
 	"systems-agentic": {ratios: 15},
 }
@@ -120,7 +121,7 @@ func (c claim) check(t *testing.T, s *result.Summary) {
 		t.Errorf("%d rows of systems, want %d", len(orders), c.orders)
 	}
 	broken := 0
-	ratios := s.Ratios()
+	ratios := slices.DeleteFunc(s.Ratios(), func(r result.Ratio) bool { return r.Fit })
 	for i := range ratios {
 		if r := &ratios[i]; !r.Holds() {
 			broken++

@@ -37,7 +37,7 @@ func (l *loader) beyond(p *Point) {
 		}
 		for _, span := range spans {
 			l.warnings = append(l.warnings, fmt.Sprintf("costs of %s are extrapolated: calibrated for %s %s, here %s",
-				strings.Join(names[span], " and "), ends(span.Min, span.Max), c.of, ends(c.least, c.greatest)))
+				strings.Join(names[span], ", "), ends(span.Min, span.Max), c.of, ends(c.least, c.greatest)))
 		}
 	}
 }

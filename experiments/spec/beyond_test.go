@@ -23,7 +23,7 @@ func TestBeyond(t *testing.T) {
 		{"shorter", "{ context_tokens = [11, 30] }", "{}", nil,
 			[]string{"costs of SLM are extrapolated: calibrated for 11 to 30 tokens of a request, here 10 to 30"}},
 		{"longer, both models", "{ context_tokens = [0, 29] }", "{ context_tokens = [0, 29] }", nil,
-			[]string{"costs of SLM and LLM are extrapolated: calibrated for 0 to 29 tokens of a request," +
+			[]string{"costs of SLM, LLM are extrapolated: calibrated for 0 to 29 tokens of a request," +
 				" here 10 to 30"}},
 		{"by a law", "{}", "{ context_tokens = [10, 30] }",
 			[]string{"output = 20", `output = { law = "uniform", min = 1, max = 21 }`},
