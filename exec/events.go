@@ -43,6 +43,23 @@ func (l *Loop) event(e *stamped) core.Event {
 
 var errNotFinite = errors.New("the logits are not finite")
 
+// RowError says why a row of a pass has failed, which ends its request.
+type RowError struct {
+	Model   int
+	Name    string // of the model
+	Step    uint64 // of the model: Launch.Seq
+	Request uint64 // its ID
+	Err     error
+}
+
+// Error names model, step and request.
+func (e *RowError) Error() string {
+	return fmt.Sprintf("model %d (%s): step %d: request %d: %v", e.Model, e.Name, e.Step, e.Request, e.Err)
+}
+
+// Unwrap is the cause.
+func (e *RowError) Unwrap() error { return e.Err }
+
 func (l *Loop) batchDone(e *stamped) core.Event {
 	r := &l.runners[e.model]
 	r.busy = false
@@ -61,8 +78,8 @@ func (l *Loop) batchDone(e *stamped) core.Event {
 		if err == nil {
 			err = errNotFinite
 		}
-		l.report(fmt.Errorf("model %d (%s): step %d: request %d: %w", e.model,
-			l.c.Core.Models[e.model].Name, r.pass.Launch.Seq, r.pass.Launch.Rows[i].ID, err))
+		l.report(&RowError{Model: e.model, Name: l.c.Core.Models[e.model].Name, Step: r.pass.Launch.Seq,
+			Request: r.pass.Launch.Rows[i].ID, Err: err})
 	}
 	return core.Event{Kind: core.BatchDone, Model: e.model, Results: r.pass.Results}
 }

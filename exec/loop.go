@@ -32,7 +32,8 @@ type Config struct {
 	OwnAlgorithms bool
 	// Vocab bounds the ids of prompts: those below it are known to the models. 0 means no bound.
 	Vocab int
-	// Failed, if set, is told of device and link errors, from the loop's goroutine.
+	// Failed, if set, is told of device and link errors, from the loop's goroutine. Of a row it is told by a
+	// *RowError, before its request leaves.
 	Failed func(error)
 }
 

@@ -279,13 +279,18 @@ type session struct {
 	answers []system.Answered
 	timings []exec.Timing
 	wallNs  core.Time
-	failed  error // the first of a device
+	failed  error    // the first of a device
+	why     []string // by prompt: the error of its row; "" if it had none
 }
 
 func (s *session) run(ctx context.Context, files outputFiles, seed uint64) (err error) {
+	s.why = make([]string, len(s.prompts))
 	r := system.Run{Seed: seed, Failed: func(err error) {
 		if s.failed == nil {
 			s.failed = err
+		}
+		if row := new(exec.RowError); errors.As(err, &row) {
+			s.why[row.Request] = err.Error()
 		}
 	}}
 	close, err := s.observe(&r, files)
@@ -378,14 +383,18 @@ func (s *session) outcome() error {
 	for i, a := range s.answers {
 		if finishOf(a) == "error" {
 			return fmt.Errorf("%d of %s failed, the first for prompt %d: %s", len(s.prompts)-whole,
-				count(len(s.prompts), "answer"), i+1, s.failure(a))
+				count(len(s.prompts), "answer"), i+1, s.failure(i))
 		}
 	}
 	panic("cli: answers that neither ended nor failed")
 }
 
-// failure says why an answer failed, at which model and after how many tokens.
-func (s *session) failure(a system.Answered) string {
+// failure says why an answer failed: at which model and step, or else after how many tokens.
+func (s *session) failure(i int) string {
+	if s.why[i] != "" {
+		return s.why[i]
+	}
+	a := s.answers[i]
 	text := a.Leave.Reason.String()
 	if m := a.Leave.Model; m >= 0 && m < len(s.plan.Core.Models) {
 		text += " at model " + s.plan.Core.Models[m].Name

@@ -54,7 +54,7 @@ func (s *session) document(i int) answerJSON {
 	}
 	d.Throughput = rate(len(a.Tokens), float64(a.ElapsedNs))
 	if d.FinishReason == "error" {
-		d.Error = s.failure(a)
+		d.Error = s.failure(i)
 	}
 	return d
 }

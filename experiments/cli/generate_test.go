@@ -361,7 +361,7 @@ func TestGenerateFails(t *testing.T) {
 			"device failed at model slm after 0 tokens"},
 		{"not a number", nativetest.NaNToken,
 			"1 of 1 answer failed: model 0 (slm): step 1: request 0: the logits are not finite",
-			"not a number at model slm after 0 tokens"},
+			"model 0 (slm): step 1: request 0: the logits are not finite"},
 	} {
 		root := &cobra.Command{Use: "tokenrouter", SilenceErrors: true, SilenceUsage: true}
 		root.AddCommand(newGenerateOn(nativetest.Fake()))
@@ -378,6 +378,34 @@ func TestGenerateFails(t *testing.T) {
 		decode(t, stdout.String(), &a)
 		if a.FinishReason != "error" || a.Error != c.told || len(a.Tokens) != 0 {
 			t.Errorf("%s: %+v, want error %q", c.name, a, c.told)
+		}
+	}
+}
+
+// TestGenerateFailsApart: of several answers each that fails says its own step, and the others are whole.
+func TestGenerateFailsApart(t *testing.T) {
+	small, _ := tinyPair(t)
+	root := &cobra.Command{Use: "tokenrouter", SilenceErrors: true, SilenceUsage: true}
+	root.AddCommand(newGenerateOn(nativetest.Fake()))
+	var stdout bytes.Buffer
+	root.SetOut(&stdout)
+	root.SetErr(&bytes.Buffer{})
+	prompts := putFile(t, t.TempDir(), "prompts.txt", "x\x02\nabc\ny\x02\n")
+	root.SetArgs([]string{"generate", "--small", small, "--no-chat", "--json", "--prompts", prompts, "-n", "1",
+		"--max-tokens", "4"})
+	const first = "model 0 (slm): step 1: request 0: the logits are not finite"
+	if err := root.ExecuteContext(t.Context()); err == nil || err.Error() != "2 of 3 answers failed: "+first {
+		t.Errorf("error %v", err)
+	}
+	var all struct {
+		Answers []answerJSON `json:"answers"`
+		totalsJSON
+	}
+	decode(t, stdout.String(), &all)
+	// The second prompt takes the steps 2 to 5: one token each.
+	for i, want := range []string{first, "", "model 0 (slm): step 6: request 2: the logits are not finite"} {
+		if a := all.Answers[i]; a.Error != want || (want == "") != (len(a.Tokens) == 4) {
+			t.Errorf("answer %d: %+v, want error %q", i, a, want)
 		}
 	}
 }
