@@ -79,8 +79,15 @@ func take[T any](f *fields, name, want string) (value T, set bool) {
 	}
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.DisallowUnknownFields()
-	if err := d.Decode(&value); err != nil {
+	err := d.Decode(&value)
+	var kind *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &kind):
+		f.failed = invalid(name, "%s: want %s, not %s", name, want, kind.Value)
+	case err != nil:
 		f.failed = invalid(name, "%s: want %s: %s", name, want, strings.TrimPrefix(err.Error(), "json: "))
+	}
+	if err != nil {
 		return value, false
 	}
 	return value, true

@@ -3,6 +3,7 @@ package serve
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"tokenrouter/exec"
 	"tokenrouter/exec/model/tokenizer"
@@ -65,12 +66,16 @@ func (s *Server) prompts(f *fields) [][]int32 {
 // prompt reads one: text, or ids.
 func (s *Server) prompt(raw json.RawMessage) ([]int32, error) {
 	var text string
+	var given []*int32 // null is none of them
 	var ids []int32
 	switch {
 	case json.Unmarshal(raw, &text) == nil:
 		ids = s.c.Tokenizer.Encode(text, tokenizer.Options{AddSpecial: true})
-	case json.Unmarshal(raw, &ids) != nil:
+	case json.Unmarshal(raw, &given) != nil || slices.Contains(given, nil):
 		return nil, fmt.Errorf("want %s", promptForms)
+	}
+	for _, id := range given {
+		ids = append(ids, *id)
 	}
 	if len(ids) == 0 {
 		return nil, fmt.Errorf("it is empty, want at least one token")

@@ -86,6 +86,12 @@ func TestRefused(t *testing.T) {
 	if _, err = template.Render(nil, Options{}); err == nil || err.Error() != "chat template: not so" {
 		t.Errorf("%v, want the template's own words, without its file", err)
 	}
+	for _, name := range []string{"messages", "add_generation_prompt"} {
+		_, err := template.Render(nil, Options{Variables: map[string]any{name: true}})
+		if err == nil || !strings.Contains(err.Error(), "variable "+name) {
+			t.Errorf("variable %s: %v, want it refused", name, err)
+		}
+	}
 }
 
 // TestLoad: where templates come from, in which order, and the special tokens.

@@ -32,7 +32,7 @@ type Options struct {
 	// Reply ends the prompt so that the model goes on as the assistant (add_generation_prompt).
 	Reply bool
 	// Variables are given to the template as they are, such as enable_thinking for Qwen3: booleans, numbers,
-	// strings, and lists and maps of them.
+	// strings, and lists and maps of them; none that Render sets by its other arguments.
 	Variables map[string]any
 }
 
@@ -111,6 +111,9 @@ func (t *Template) Render(messages []Message, o Options) (text string, err error
 		values[name] = jinja.NewString(token)
 	}
 	for name, given := range o.Variables {
+		if name == "messages" || name == "add_generation_prompt" {
+			return "", fmt.Errorf("variable %s: want it by its own field: another would take its place", name)
+		}
 		values[name] = jinja.FromGoValue(given)
 	}
 	text, err = t.compiled.RenderValues(values)
