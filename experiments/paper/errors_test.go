@@ -59,11 +59,13 @@ func TestErrors(t *testing.T) {
 	if err != nil || len(files) != len(claims) {
 		t.Fatalf("%d specs (%v), want %d, as in claims", len(files), err, len(claims))
 	}
+	var summaries []*result.Summary
 	var all, throughput []result.Cell
 	for _, file := range files {
 		name := strings.TrimSuffix(file, ".toml")
 		t.Run(name, func(t *testing.T) {
 			summary := simulate(t, file)
+			summaries = append(summaries, summary)
 			cells := summary.Cells()
 			all = append(all, cells...)
 			if name != "ttft" {
@@ -80,6 +82,9 @@ func TestErrors(t *testing.T) {
 		if e := result.ErrorsOf(c.cells, false); !(e.Median <= c.most) {
 			t.Errorf("%s: %d cells, median error %.3f, want at most %v", c.name, e.Count, e.Median, c.most)
 		}
+	}
+	if len(summaries) == len(files) { // not with -run for one of them
+		checkReport(t, summaries)
 	}
 }
 
