@@ -29,8 +29,8 @@ func checkReport(t *testing.T, all []*result.Summary) {
 	want := fmt.Sprintf("%d constants are fitted to published values and named with them, %d other values are"+
 		" predictions. These are %.1f %% off in the median. Of the %d throughputs among them it is %s, and systems"+
 		" are in the published order in %s rows; of the %d times to first token %s, and %s rows.",
-		constants(all), every.Count, 100*every.Median, tokens.count(), tokens.errors(), tokens.order(), first.count(),
-		first.errors(), first.order())
+		constants(all), every.Count, 100*every.Median, tokens.count(), tokens.errors(), tokens.order(),
+		first.count(), first.errors(), first.order())
 	if !strings.Contains(strings.Join(strings.Fields(text(t, "../../README.md")), " "), want) {
 		t.Errorf("README.md does not say: %s", want)
 	}
