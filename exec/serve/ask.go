@@ -18,6 +18,7 @@ type ask struct {
 	name      string         // of the model, as asked for
 	model     int            // of those of the scheduler; all: the router decides
 	algorithm core.Algorithm // of its own; nil: the server's
+	threshold *float64       // of its own, with routing by request; nil: the server's
 	prompts   [][]int32
 	n         int    // choices of each prompt
 	tokensMax int    // 0: as many as there is room for
@@ -109,6 +110,8 @@ func (s *Server) whom(f *fields, a *ask) {
 	case !set:
 	case a.model != all || len(s.c.Models) < 2:
 		f.wrong("routing_threshold", "routing_threshold: want it where the router decides, not for one model alone")
+	case s.c.Entry != nil:
+		a.threshold = &threshold
 	case s.c.Rule == nil:
 		f.wrong("routing_threshold", "routing_threshold: the routing of this server compares nothing")
 	default:

@@ -70,7 +70,7 @@ func (s *Server) entries(ctx context.Context, a *ask) ([]int, *failure) {
 		case a.model != all:
 			entries[i] = a.model
 		case s.c.Entry != nil:
-			entries[i], err = s.c.Entry(ids)
+			entries[i], err = s.c.Entry(ids, a.threshold)
 		}
 		if err != nil {
 			s.c.Log.Error("the router failed", "error", err) // which names folders: nothing for clients

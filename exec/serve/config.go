@@ -20,11 +20,13 @@ type Config struct {
 	Models []string
 
 	Tokenizer *tokenizer.Tokenizer
-	Template  *chat.Template             // nil: there is no /v1/chat/completions
-	EOS       func(id int32) bool        // tokens that end an answer
-	Vocab     int                        // ids below it are known to all models
-	Core      core.Config                // the loop's: models, ContextMax, LiveMax
-	Entry     func([]int32) (int, error) // with routing by request: the model that answers a prompt; else nil
+	Template  *chat.Template      // nil: there is no /v1/chat/completions
+	EOS       func(id int32) bool // tokens that end an answer
+	Vocab     int                 // ids below it are known to all models
+	Core      core.Config         // the loop's: models, ContextMax, LiveMax
+	// Entry says, with routing by request, which model answers a prompt, at a threshold of the request's own or
+	// nil; without, it is nil.
+	Entry func(ids []int32, threshold *float64) (int, error)
 	// Rule makes the algorithm of a request with a threshold of its own; nil: there is none. It needs
 	// exec.Config.OwnAlgorithms.
 	Rule func(threshold float64) core.Algorithm

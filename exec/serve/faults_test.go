@@ -117,16 +117,20 @@ func TestEngineFailure(t *testing.T) {
 	})
 }
 
-// TestEntry: with routing by request a prompt is answered by the model that the router says, alone. A router
-// that fails is an error without what it said, and is asked nothing for who has no place.
+// TestEntry: with routing by request a prompt is answered by the model that the router says, alone, at the
+// request's own threshold if it has one. A router that fails is an error without what it said, and is asked
+// nothing for who has no place.
 func TestEntry(t *testing.T) {
 	var judged atomic.Int32
 	change := func(s *setting) {
 		endless(s)
-		s.config.Entry = func(ids []int32) (int, error) {
+		s.config.Entry = func(ids []int32, threshold *float64) (int, error) {
 			judged.Add(1)
-			if len(ids) > 2 {
+			switch {
+			case len(ids) > 2:
 				return 0, errors.New("router /srv/router: score NaN")
+			case threshold != nil && *threshold == 0.25:
+				return 1, nil
 			}
 			return len(ids) - 1, nil
 		}
@@ -135,6 +139,9 @@ func TestEntry(t *testing.T) {
 		ask := func(prompt string, tokens int) *reply {
 			return r.do("POST", "/v1/completions", fmt.Sprintf(
 				`{"model":"pair","prompt":%s,"max_tokens":%d,"return_origin":true}`, prompt, tokens))
+		}
+		if d := r.completion(`,"routing_threshold":0.25,"max_tokens":2`).read(t); d.Usage.ByModel["large"] != 2 {
+			t.Errorf("at a threshold of its own: %+v", d.Usage)
 		}
 		for i, c := range ask(`["a","ab"]`, 2).read(t).Choices {
 			if diff := cmp.Diff([]int{i, i}, c.Origin); diff != "" {

@@ -242,8 +242,14 @@ func (f *serveFlags) config(p *system.Plan, places int) (serve.Config, error) {
 	for _, m := range p.Core.Models {
 		c.Models = append(c.Models, m.Name)
 	}
-	if p.Scorer() != nil {
-		c.Entry = p.Entry
+	if scorer := p.Scorer(); scorer != nil {
+		c.Entry = func(ids []int32, threshold *float64) (int, error) {
+			if threshold == nil {
+				return p.Entry(ids)
+			}
+			score, err := scorer.Score(ids)
+			return system.Born(score, *threshold), err
+		}
 	}
 	router := p.Spec.Router
 	c.Scores = slices.Contains([]string{"r2r", "citer", "collm"}, router.Algorithm)
