@@ -68,12 +68,15 @@ func (b Backend) info(ordinal int) (Info, error) {
 	}, nil
 }
 
+// ProcessorsMax is how many processors a device of the CPU takes.
+const ProcessorsMax = C.TR_PROCESSORS_MAX
+
 // Options say how to open a device.
 type Options struct {
 	Ordinal     int
 	BudgetBytes int64  // for all its models together; 0: what is free
 	Threads     int    // CPU: 0: one a processor. CUDA: multiprocessors of its own, 0: all, with others
-	Processors  []int  // CPU: none, or one a thread
+	Processors  []int  // CPU: none, or one a thread; at most ProcessorsMax
 	Kernels     string // "": the best there are. CUDA: words of graphs, eager, own (no cuBLASLt)
 	// CUDA: tokens and requests with a head of a step, to which batches are padded, ascending: a graph for each
 	// pair that comes up, and none beyond. Empty: the device's own choice.

@@ -4,6 +4,8 @@ import (
 	"os"
 	"strconv"
 	"strings"
+
+	"tokenrouter/exec/native"
 )
 
 // allowedProcessors are those that this process may use, nil where the system does not say: the numbers of
@@ -41,15 +43,16 @@ func parseRanges(list string) []int {
 	return all
 }
 
-// parts splits processors among n models as evenly as can be, the last ones get those that are left over;
-// nil if there are fewer than models.
+// parts splits processors among n models as evenly as can be, the last ones get those that are left over, and
+// none more than a device takes; nil if there are fewer than models.
 func parts(processors []int, n int) [][]int {
 	if len(processors) < n {
 		return nil
 	}
 	out := make([][]int, n)
 	for i := range out {
-		out[i] = processors[i*len(processors)/n : (i+1)*len(processors)/n]
+		part := processors[i*len(processors)/n : (i+1)*len(processors)/n]
+		out[i] = part[:min(len(part), native.ProcessorsMax)]
 	}
 	return out
 }

@@ -410,6 +410,10 @@ func TestProcessors(t *testing.T) {
 			t.Errorf("%q for %d (-want +got):\n%s", c.list, c.n, diff)
 		}
 	}
+	// Of a machine with more processors than a device takes, each model has the first of its part.
+	if got := parts(parseRanges("0-599"), 2); len(got[0]) != 256 || len(got[1]) != 256 || got[1][0] != 300 {
+		t.Errorf("%d and %d processors, want 256 each, the second from 300 on", len(got[0]), len(got[1]))
+	}
 	if len(allowedProcessors()) == 0 {
 		t.Error("no processor is allowed, want at least one")
 	}
