@@ -19,7 +19,7 @@ once as many requests wait for it as its threshold says; a set is feasible if su
 is below the number of requests in flight.
 
 The system comes from SPEC.toml or from flags. A spec is asked about every concurrency and
-system that it has, or -n picks one; thresholds that are the same in all sets of its sweep are
+system or variant that it has, or -n picks one; thresholds that are the same in all sets of its sweep are
 held. --p stands for R2R's matrices: after a step of the small model a request goes to the large
 one with probability p, its draft dropped, or commits a token and stays; the large model commits
 one token and returns it. --routing and --commit give any matrices, one row a model: where a
@@ -89,8 +89,9 @@ func newPredict() *cobra.Command {
 
 // question is one system with one number of requests in flight.
 type question struct {
-	experiment, system string // of a spec
-	mean               string // rows that step times are of, if they depend on more than the rows
+	experiment, system string   // of a spec
+	mean               string   // rows that step times are of, if they depend on more than the rows
+	notes, others      []string // what a reader must know of it, and of systems that are left out
 	model              chain.Model
 	n                  int
 	only               []int // one set, nil: search
@@ -137,7 +138,7 @@ func (q question) solve(ctx context.Context, progress func(done, total int)) (pr
 		if err != nil {
 			return prediction{}, judged(err)
 		}
-		return prediction{system: q.system, mean: q.mean, solutions: []*chain.Solution{s}}, nil
+		return prediction{question: q, solutions: []*chain.Solution{s}}, nil
 	}
 	r, err := chain.Search(ctx, q.model, q.n, q.fixed, chain.SearchOptions{
 		Options:  options,
@@ -147,7 +148,7 @@ func (q question) solve(ctx context.Context, progress func(done, total int)) (pr
 	if err != nil {
 		return prediction{}, judged(err)
 	}
-	p := prediction{system: q.system, mean: q.mean, best: r.Best, searched: true}
+	p := prediction{question: q, best: r.Best, searched: true}
 	for _, point := range r.Points {
 		p.solutions = append(p.solutions, point.Solution)
 	}

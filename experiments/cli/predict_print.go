@@ -13,8 +13,7 @@ import (
 
 // prediction is the answer to one question.
 type prediction struct {
-	system    string // what a sweep has set of it
-	mean      string // rows that step times are of
+	question
 	solutions []*chain.Solution
 	best      int
 	searched  bool // all feasible sets, not one
@@ -107,9 +106,16 @@ func (p prediction) moved() bool {
 
 // warn says what is not exact.
 func (p prediction) warn(w io.Writer) {
+	for _, text := range p.others {
+		fmt.Fprintf(w, "note: %s\n", text)
+	}
 	best := p.solutions[p.best]
+	place := placeOf(best.Concurrency, p.system)
+	for _, text := range p.notes {
+		fmt.Fprintf(w, "note: %s: %s\n", place, text)
+	}
 	if p.mean != "" {
-		fmt.Fprintf(w, "note: N = %d: step times are those of the mean step: %s\n", best.Concurrency, p.mean)
+		fmt.Fprintf(w, "note: %s: step times are those of the mean step: %s\n", place, p.mean)
 	}
 	if p.moved() {
 		fmt.Fprintf(w, "note: step times do not fit the quantum of %s ms and were rounded:", number(best.QuantumNs))

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -10,9 +11,10 @@ import (
 	"tokenrouter/experiments/spec"
 )
 
-// systemAxes are the axes of a sweep that change the system which the throughput model sees; the number of
-// requests in flight is told apart anyway.
-var systemAxes = []string{"p", "latency_scale", "host_call"}
+// systemAxes are the axes that change the system which the throughput model sees; the number of requests in
+// flight is told apart anyway.
+var systemAxes = []string{spec.VariantAxis, "p", "latency_scale", "host_call", "prompt_tokens",
+	"output_tokens"}
 
 // fromSpec asks about every system that a spec has, once each, in the order of its points.
 func (f *predictFlags) fromSpec(path string) ([]question, error) {
@@ -29,18 +31,19 @@ func (f *predictFlags) fromSpec(path string) ([]question, error) {
 		return nil, err
 	}
 	var questions []question
-	seen := map[string]bool{}
+	seen, left := map[string]bool{}, map[string]string{} // why a system is left out, if nowhere it is not
 	reason, concurrencies := "", []int(nil)
 	for i := range s.Points {
 		p := &s.Points[i]
 		if why := p.Unpredictable(); why != "" {
 			reason = why
+			left[placeOf(p.Concurrency, systemOf(p))] = why
 			continue
 		}
 		if !slices.Contains(concurrencies, p.Concurrency) {
 			concurrencies = append(concurrencies, p.Concurrency)
 		}
-		key := fmt.Sprint(p.Concurrency, systemOf(p))
+		key := placeOf(p.Concurrency, systemOf(p))
 		if seen[key] || f.n.set && f.n.of != p.Concurrency {
 			continue
 		}
@@ -53,7 +56,7 @@ func (f *predictFlags) fromSpec(path string) ([]question, error) {
 		if err != nil {
 			return nil, err
 		}
-		q.experiment, q.system, q.mean = s.Name, systemOf(p), p.MeanRows()
+		q.experiment, q.system, q.mean, q.notes = s.Name, systemOf(p), p.MeanRows(), p.Warnings
 		if !f.fix.set && !f.thresholds.set {
 			q.fixed = held(s.Points, p)
 		}
@@ -66,7 +69,17 @@ func (f *predictFlags) fromSpec(path string) ([]question, error) {
 		return nil, misuse("-n = %d, want a concurrency that %s has: %s", f.n.of, path,
 			result.JoinInts(concurrencies))
 	}
+	for _, key := range slices.Sorted(maps.Keys(left)) {
+		if !seen[key] && !f.n.set {
+			questions[0].others = append(questions[0].others, fmt.Sprintf("%s: not predicted: %s", key, left[key]))
+		}
+	}
 	return questions, nil
+}
+
+// placeOf names a system with its requests in flight.
+func placeOf(n int, system string) string {
+	return strings.TrimSuffix(fmt.Sprintf("N = %d, %s", n, system), ", ")
 }
 
 // loadSpec reads a spec; whatever is wrong with it is misuse.

@@ -258,3 +258,50 @@ workload = { kind = "closed", concurrency = 4, requests = 9, prompt = 8, output 
 		t.Errorf("quantum %v ms, best %v tok/s, want 0.05 and 207.954", got.QuantumMs, got.Best.ThroughputTokS)
 	}
 }
+
+// TestPredictVariants: each variant is a system of its own; what is not predicted of them is said, and what a
+// run would warn of. Half of the step times make twice the 207.954 tok/s of N = 4.
+func TestPredictVariants(t *testing.T) {
+	path := putFile(t, t.TempDir(), "mine.toml", `name = "mine"
+models = [
+  { name = "SLM", latency = { kind = "constant", step = "6ms" }, calibrated = { in_flight = [1, 2] } },
+  { name = "LLM", latency = { kind = "constant", step = "27.9ms" } },
+]
+router = { algorithm = "r2r", p = 0.35 }
+policy = { kind = "delayed", thresholds = [1, 3] }
+workload = { kind = "closed", concurrency = 4, requests = 9, prompt = 8, output = 40 }
+[[variant]]
+name = "whole"
+[[variant]]
+name = "half"
+models.SLM.latency.scale = 0.5
+models.LLM.latency.scale = 0.5
+[[variant]]
+name = "static"
+scheduler.batching = "static"
+`)
+	o := runCLI(t, "predict", path, "--fix", "1,_", "--json")
+	var got severalJSON
+	decode(t, o.stdout, &got)
+	if o.code != ExitDone || len(got.Predictions) != 2 {
+		t.Fatalf("exit %d, %d predictions, want those of two variants", o.code, len(got.Predictions))
+	}
+	for i, want := range []struct {
+		system string
+		tokS   float64
+	}{{"variant = whole", 207.954041}, {"variant = half", 2 * 207.954041}} {
+		p := got.Predictions[i]
+		if p.System != want.system || math.Abs(p.Best.ThroughputTokS-want.tokS) > 1e-4 {
+			t.Errorf("%q: %v tok/s, want %q and %v", p.System, p.Best.ThroughputTokS, want.system, want.tokS)
+		}
+	}
+	for _, want := range []string{
+		"note: N = 4, variant = static: not predicted: batches are static",
+		"note: N = 4, variant = half: costs of SLM are extrapolated: calibrated for 1 to 2 requests in flight," +
+			" here 4",
+	} {
+		if !strings.Contains(o.stderr, want) {
+			t.Errorf("stderr %q, want %q in it", o.stderr, want)
+		}
+	}
+}
