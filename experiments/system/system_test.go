@@ -147,6 +147,12 @@ var (
 			replace(t, s.Models[1].Dir, `"<|im_end|>"`, `"<|im_fin|>"`)
 			return s
 		}, `models "slm" and "llm" have different vocabularies: token 258 is "<|im_end|>" and "<|im_fin|>"`},
+		{"larger vocabulary", func(t *testing.T) *spec.System {
+			s := pair(t, "me")
+			replace(t, s.Models[1].Dir, "\n  ],", `, {"id": 259, "content": "<think>", "single_word": false,
+				"lstrip": false, "rstrip": false, "normalized": false, "special": false}],`)
+			return s
+		}, `models "slm" and "llm" have different vocabularies: token 259 is none and "<think>"`},
 		{"not special", func(t *testing.T) *spec.System {
 			s := pair(t, "me")
 			replace(t, s.Models[1].Dir, `"normalized": false, "special": true}`,

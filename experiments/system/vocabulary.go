@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 
 	"tokenrouter/exec/model/tokenizer"
 )
@@ -61,18 +62,22 @@ func vocabularyOf(models []*opened) (vocabulary, error) {
 
 // differ says how two tokenizers differ in what ids stand for; nil if they do not.
 func differ(a, b *tokenizer.Tokenizer) error {
-	if n, m := a.End(), b.End(); n != m {
-		return fmt.Errorf("%d and %d ids", n, m)
-	}
-	for id := range int32(a.End()) {
-		x, _ := a.Token(id)
-		y, _ := b.Token(id)
+	for id := range int32(max(a.End(), b.End())) {
+		x, y := shown(a, id), shown(b, id)
 		if x != y {
-			return fmt.Errorf("token %d is %q and %q", id, x, y)
+			return fmt.Errorf("token %d is %s and %s", id, x, y)
 		}
 		if a.IsSpecial(id) != b.IsSpecial(id) {
-			return fmt.Errorf("token %d (%q) is special in one of them only", id, x)
+			return fmt.Errorf("token %d (%s) is special in one of them only", id, x)
 		}
 	}
 	return nil
+}
+
+// shown is what an id stands for, as errors have it.
+func shown(t *tokenizer.Tokenizer, id int32) string {
+	if text, ok := t.Token(id); ok {
+		return strconv.Quote(text)
+	}
+	return "none"
 }
