@@ -55,6 +55,17 @@ func TestAllFeasible(t *testing.T) {
 	if all := strings.Join(got, "\n"); !strings.Contains(all, "want a pattern with a feasible set at N = 2") {
 		t.Errorf("pattern that is not feasible: %q", got)
 	}
+	// A pattern that can not be written out leaves no point without thresholds to complain of.
+	for n, want := range map[string]string{
+		"[-1]": "19: workload.concurrency = -1, want an integer of 1 to 65536",
+		"[2000]": `20: sweep.thresholds = "1,_", want an array of sets at N = 2000: a pattern is for N up to` +
+			" 1024",
+	} {
+		text := strings.Replace(sweep(`"1,_"`), "[2, 3]", n, 1)
+		if diff := cmp.Diff([]string{want}, problemsOf(t, text)); diff != "" {
+			t.Errorf("pattern at N = %s (-want +got):\n%s", n, diff)
+		}
+	}
 }
 
 // TestCase30 is a public report's: 4 seeds, 3 values, 5 replicates and 3 streams give 180 different streams,

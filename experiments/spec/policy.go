@@ -47,6 +47,8 @@ func (l *loader) delayed(s *section, p *Point) {
 			s.wrong("table", "want thresholds or table, not both")
 		}
 		p.Policy.Table = l.thresholdTable(s.sub("table"), p)
+	case given == nil && l.sweep.over("thresholds"):
+		// what is wrong with the sweep, or with the concurrency of a pattern, has been said
 	case given == nil:
 		s.missing("thresholds", `want one integer for each model, or "planned", or table`)
 	case given.value == "planned":

@@ -117,9 +117,14 @@ func (s sweep) elements(l *loader, axis string, n *node, c combination) list {
 	}
 	hold, ok := parsePattern(pattern)
 	concurrency, known := s.concurrency(c)
-	if !ok || !known {
-		if !ok {
-			l.add(n, "sweep."+axis, `want an array of sets, or a pattern such as "1,_", a threshold or _ a model`)
+	switch {
+	case !ok:
+		l.add(n, "sweep."+axis, `want an array of sets, or a pattern such as "1,_", a threshold or _ a model`)
+		return nil
+	case !known:
+		if concurrency > patternMax {
+			l.add(n, "sweep."+axis, fmt.Sprintf("want an array of sets at N = %d: a pattern is for N up to %d",
+				concurrency, patternMax))
 		}
 		return nil
 	}
@@ -139,17 +144,20 @@ func (s sweep) elements(l *loader, axis string, n *node, c combination) list {
 	return out
 }
 
-// concurrency is that of a combination.
-func (s sweep) concurrency(c combination) (int, bool) {
+// patternMax is the largest concurrency for which a pattern is written out as sets.
+const patternMax = 1024
+
+// concurrency is that of a combination; known if a pattern can be written out for it.
+func (s sweep) concurrency(c combination) (n int, known bool) {
 	for _, v := range c.values {
 		if v.Axis == "concurrency" {
-			return int(v.Number), v.IsNumber && v.Number >= 1 && v.Number <= 1024
+			return int(v.Number), v.IsNumber && v.Number >= 1 && v.Number <= patternMax
 		}
 	}
 	if w, ok := c.root.value.(table)["workload"]; ok {
 		if t, ok := w.value.(table); ok && t["concurrency"] != nil {
 			n, ok := t["concurrency"].value.(int64)
-			return int(n), ok && n >= 1 && n <= 1024
+			return int(n), ok && n >= 1 && n <= patternMax
 		}
 	}
 	return 0, false
