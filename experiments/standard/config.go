@@ -23,7 +23,7 @@ type experiment struct {
 	Routing        []routingKeys // of tokens; large only comes by itself
 	Threads        int           // of each model in every engine
 	Seed           uint64        // of draws
-	Rounds         int           // of every point, of which the best counts
+	Rounds         int           // of every point, of which the median counts
 	StartTimeout   string        `toml:"start_timeout"` // for an engine to be there
 	startTimeoutNs time.Duration
 	file           string

@@ -5,10 +5,11 @@
 //	go run ./experiments/standard [flags] EXPERIMENT.toml
 //
 // `make engines` brings llama.cpp's server and vLLM. Points are measured in turn by ours and by each engine,
-// whose servers wait meanwhile; the best of the rounds counts.
+// whose servers wait meanwhile; the median of the rounds counts.
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -16,6 +17,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 
 	"tokenrouter/exec/remote"
 	"tokenrouter/experiments/system"
@@ -159,7 +161,7 @@ func (r *report) rule(ctx context.Context, engines []*engine, prompts [][]int32,
 	return nil
 }
 
-// at measures a point by all systems, in rounds, and keeps the best of each.
+// at measures a point by all systems, in rounds, and keeps the median of each.
 func (r *report) at(ctx context.Context, o *ours, engines []*engine, prompts [][]int32, p point,
 ) ([]*measurement, error) {
 	planner, err := newPlanner(ctx, p.Requests)
@@ -180,33 +182,39 @@ func (r *report) at(ctx context.Context, o *ours, engines []*engine, prompts [][
 			return nil, err
 		}
 	}
-	best := make([]*measurement, 1+len(engines))
+	tries := make([][]*measurement, 1+len(engines))
 	for range r.e.Rounds {
 		m, err := o.measure(ctx, p, prompts, planner)
 		if err != nil {
 			return nil, err
 		}
-		best[0] = better(best[0], m)
+		tries[0] = append(tries[0], m)
 		for i, g := range engines {
 			if m, err = g.measure(ctx, r.e, p, prompts); err != nil {
 				return nil, err
 			}
-			best[1+i] = better(best[1+i], m)
+			tries[1+i] = append(tries[1+i], m)
 		}
 	}
-	for _, m := range best {
-		m.compare(best[0].answers)
+	var out []*measurement
+	for _, of := range tries {
+		m := median(of)
+		out = append(out, m)
+		m.compare(out[0].answers)
 	}
-	return best, nil
+	return out, nil
 }
 
 // Before ours is measured it makes some tokens, so that its thresholds are planned; so do engines, some of
 // which compile what they first need when they need it.
 const warmTokens, warmCalls = 256, 8
 
-func better(a, b *measurement) *measurement {
-	if a == nil || b.ThroughputTok > a.ThroughputTok {
-		return b
+// median is the middle one of the tries by throughput, the slower one if two are, and it has all of theirs.
+func median(tries []*measurement) *measurement {
+	slices.SortFunc(tries, func(a, b *measurement) int { return cmp.Compare(a.ThroughputTok, b.ThroughputTok) })
+	m := tries[(len(tries)-1)/2]
+	for _, t := range tries {
+		m.RoundsTok = append(m.RoundsTok, t.ThroughputTok)
 	}
-	return a
+	return m
 }

@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -170,6 +171,23 @@ func TestCompare(t *testing.T) {
 	m.compare([][]int32{{1, 2, 3, 4}, {1, 2, 3, 4}})
 	if m.Equal != 5.0/8 || m.Different != 1 {
 		t.Errorf("%v the same and %d answers that differ, want 0.625 and 1", m.Equal, m.Different)
+	}
+}
+
+// The median of an even number is the slower one of the two in the middle.
+func TestMedian(t *testing.T) {
+	for _, c := range []struct {
+		of   []float64
+		want float64
+	}{{[]float64{3}, 3}, {[]float64{5, 1, 9}, 5}, {[]float64{4, 8, 2, 6}, 4}} {
+		var tries []*measurement
+		for _, x := range c.of {
+			tries = append(tries, &measurement{ThroughputTok: x})
+		}
+		m := median(tries)
+		if m.ThroughputTok != c.want || len(m.RoundsTok) != len(c.of) || !slices.IsSorted(m.RoundsTok) {
+			t.Errorf("of %v: %v of %v, want %v", c.of, m.ThroughputTok, m.RoundsTok, c.want)
+		}
 	}
 }
 

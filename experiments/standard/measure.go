@@ -21,11 +21,12 @@ type point struct {
 // measurement is what a system gave at a point.
 type measurement struct {
 	point
-	System        string  `json:"system"`
-	ThroughputTok float64 `json:"throughput_tok_s"` // all tokens over the time until the last request has ended
-	TTFTMs        float64 `json:"ttft_ms"`          // mean over requests
-	LatencyMs     float64 `json:"latency_ms"`       // mean over requests
-	LargeShare    float64 `json:"large_share"`      // of the tokens
+	System        string    `json:"system"`
+	ThroughputTok float64   `json:"throughput_tok_s"` // all tokens until the last request has ended
+	RoundsTok     []float64 `json:"rounds_tok_s"`     // that of all rounds, ascending
+	TTFTMs        float64   `json:"ttft_ms"`          // mean over requests
+	LatencyMs     float64   `json:"latency_ms"`       // mean over requests
+	LargeShare    float64   `json:"large_share"`      // of the tokens
 	// ModelShare is the part of a small model's step, from when its request is ready to when the result is
 	// there, that the model's own computing takes: as the device or the engine says. 0: it does not say.
 	ModelShare  float64 `json:"model_share"`

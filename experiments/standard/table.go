@@ -25,8 +25,8 @@ func (r *report) conditions() []string {
 		fmt.Sprintf("Models: %s (%.1f million parameters) and %s (%.1f million), bf16, greedy; none ends early.",
 			r.e.Small.name(), float64(r.models.configs[0].Parameters())/1e6, r.e.Large.name(),
 			float64(r.models.configs[1].Parameters())/1e6),
-		fmt.Sprintf("Prompts of %v tokens, all requests at the same time; the best of %d rounds, systems in turn.",
-			r.promptTokens, r.e.Rounds),
+		fmt.Sprintf("Prompts of %v tokens, all requests at the same time; %d rounds, systems in turn: the"+
+			" median by throughput, and its range.", r.promptTokens, r.e.Rounds),
 		fmt.Sprintf("Ours: in this process, a processor a model (threads %d), thresholds planned while it runs.",
 			r.e.Threads),
 		"Standard serving: a dispatcher of this process, one token a call, kept connections, whole token ids; the" +
@@ -63,7 +63,7 @@ func (r *report) write(w io.Writer) {
 			if title == "" {
 				title = "The large model alone, each engine making whole answers"
 			}
-			fmt.Fprintf(w, "\n%s\n\n| requests | tokens | system | tok/s | ours faster by | first token, ms |"+
+			fmt.Fprintf(w, "\n%s\n\n| requests | tokens | system | tok/s | range | ours faster by | first token, ms |"+
 				" latency, ms | large share | small step, ms | model | the same |\n|%s\n", title,
 				strings.Repeat("---|", columns))
 		}
@@ -73,13 +73,14 @@ func (r *report) write(w io.Writer) {
 		} else {
 			faster = fmt.Sprintf("%.2f", ours.ThroughputTok/m.ThroughputTok)
 		}
-		fmt.Fprintf(w, "| %d | %d | %s | %.1f | %s | %.1f | %.0f | %.2f | %s | %s | %.3f (%d) |\n", m.Requests,
-			m.Tokens, m.System, m.ThroughputTok, faster, m.TTFTMs, m.LatencyMs, m.LargeShare,
-			known("%.2f", m.SmallStepMs), known("%.2f", m.ModelShare), m.Equal, m.Different)
+		fmt.Fprintf(w, "| %d | %d | %s | %.1f | %.0f to %.0f | %s | %.1f | %.0f | %.2f | %s | %s | %.3f (%d) |\n",
+			m.Requests, m.Tokens, m.System, m.ThroughputTok, m.RoundsTok[0], m.RoundsTok[len(m.RoundsTok)-1],
+			faster, m.TTFTMs, m.LatencyMs, m.LargeShare, known("%.2f", m.SmallStepMs),
+			known("%.2f", m.ModelShare), m.Equal, m.Different)
 	}
 }
 
-const columns = 11
+const columns = 12
 
 // known formats a number that is not 0, which stands for none.
 func known(format string, x float64) string {
