@@ -210,6 +210,7 @@ func (p *page) experiment(s *result.Summary) error {
 	p.add(paragraph(seeds + "."))
 	p.references(s)
 	p.orders(s)
+	p.bests(s)
 	p.ratios(s)
 	p.prose(s.Discussion)
 	p.warnings(s)
@@ -315,6 +316,29 @@ func (p *page) orders(s *result.Summary) {
 	p.add(paragraph(text + "."))
 	if wrong != nil {
 		p.add(wrong)
+	}
+}
+
+// bests says where other thresholds are best than published.
+func (p *page) bests(s *result.Summary) {
+	all := s.Bests()
+	if len(all) == 0 {
+		return
+	}
+	same := 0
+	var others items
+	for _, b := range all {
+		if b.Own == b.Published {
+			same++
+			continue
+		}
+		others = append(others, fmt.Sprintf("%s: published, %s is best; simulated, %s is, by %s %%", b.Place,
+			b.Published, b.Own, percent(b.Gap, false)))
+	}
+	p.add(paragraph(fmt.Sprintf("The best thresholds are the published ones in %d of %s.", same,
+		plural(len(all), "row"))))
+	if others != nil {
+		p.add(others)
 	}
 }
 

@@ -101,8 +101,9 @@ type Swap struct {
 // Orders compares the order of the variants at every place at which two or more have published values.
 func (s *Summary) Orders() []Order {
 	var orders []Order
-	for _, group := range s.groups() {
-		o := Order{Reference: group[0].Reference, Metric: group[0].Metric, Place: s.placeOf(group[0].Row)}
+	for _, group := range s.groups("variant") {
+		first := group[0]
+		o := Order{Reference: first.Reference, Metric: first.Metric, Place: s.placeOf(first.Row, "variant")}
 		for i, a := range group {
 			for _, b := range group[i+1:] {
 				high, low := a, b
@@ -120,22 +121,51 @@ func (s *Summary) Orders() []Order {
 				}
 			}
 		}
-		o.Published = namesBy(group, func(c Cell) float64 { return c.Published })
-		o.Own = namesBy(group, func(c Cell) float64 { return c.Own })
+		o.Published = namesBy(group, "variant", func(c Cell) float64 { return c.Published })
+		o.Own = namesBy(group, "variant", func(c Cell) float64 { return c.Own })
 		orders = append(orders, o)
 	}
 	return orders
 }
 
-// groups are the cells of each reference at each place, two or more, that differ in the variant only.
-func (s *Summary) groups() [][]Cell {
+// Best is the thresholds that give the most throughput at one place, as published and by the experiment.
+type Best struct {
+	Reference      string
+	Place          string // of the other axes
+	Published, Own string
+	// Gap is how far, by the experiment, Own's throughput is above that of Published, over the latter.
+	Gap float64
+}
+
+// Bests compares the best thresholds at every place at which two or more have published throughputs.
+func (s *Summary) Bests() []Best {
+	var bests []Best
+	for _, group := range s.groups("thresholds") {
+		if group[0].Metric != "throughput_tok_s" {
+			continue
+		}
+		b := Best{Reference: group[0].Reference, Place: s.placeOf(group[0].Row, "thresholds")}
+		top := func(value func(Cell) float64) Cell {
+			return slices.MaxFunc(group, func(a, b Cell) int { return cmp.Compare(value(a), value(b)) })
+		}
+		published := top(func(c Cell) float64 { return c.Published })
+		own := top(func(c Cell) float64 { return c.Own })
+		b.Published, b.Own = published.Row.Text("thresholds"), own.Row.Text("thresholds")
+		b.Gap = own.Own/published.Own - 1
+		bests = append(bests, b)
+	}
+	return bests
+}
+
+// groups are the cells of each reference at each place, two or more, that differ on the axis only.
+func (s *Summary) groups(axis string) [][]Cell {
 	var groups [][]Cell
 	where := make(map[string]int)
 	for _, c := range s.Cells() {
-		if c.Row.Text("variant") == "" || math.IsNaN(c.Own) {
+		if c.Row.Text(axis) == "" || math.IsNaN(c.Own) {
 			continue
 		}
-		key := strings.Join([]string{c.Reference, c.Metric, s.placeOf(c.Row)}, "\x00")
+		key := strings.Join([]string{c.Reference, c.Metric, s.placeOf(c.Row, axis)}, "\x00")
 		at, ok := where[key]
 		if !ok {
 			at = len(groups)
@@ -146,23 +176,23 @@ func (s *Summary) groups() [][]Cell {
 	return slices.DeleteFunc(groups, func(g []Cell) bool { return len(g) < 2 })
 }
 
-// placeOf names the values of a row on all axes but the variant.
-func (s *Summary) placeOf(r *Row) string {
+// placeOf names the values of a row on all axes but one.
+func (s *Summary) placeOf(r *Row, but string) string {
 	var parts []string
 	for _, a := range s.Axes {
-		if a.Name != "variant" {
+		if a.Name != but {
 			parts = append(parts, axisValue(a.Name, r.Text(a.Name)))
 		}
 	}
 	return strings.Join(parts, ", ")
 }
 
-func namesBy(cells []Cell, value func(Cell) float64) []string {
+func namesBy(cells []Cell, axis string, value func(Cell) float64) []string {
 	sorted := slices.Clone(cells)
 	slices.SortStableFunc(sorted, func(a, b Cell) int { return cmp.Compare(value(b), value(a)) })
 	names := make([]string, len(sorted))
 	for i, c := range sorted {
-		names[i] = c.Row.Text("variant")
+		names[i] = c.Row.Text(axis)
 	}
 	return names
 }

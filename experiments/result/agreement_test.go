@@ -2,6 +2,7 @@ package result
 
 import (
 	"math"
+	"strconv"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -94,6 +95,42 @@ func TestOrders(t *testing.T) {
 	s.Noise = 0
 	if got := s.Orders()[1].Wrong; len(got) != 3 {
 		t.Errorf("wrong pairs %v, want all three", got)
+	}
+}
+
+// TestBests: published are values of TokenRouter (arXiv 2610.12242, figure 10); those of the experiment are
+// made up. At N = 2 only one is published, at N = 3 another one is best, at N = 4 the same.
+func TestBests(t *testing.T) {
+	s := &Summary{Metrics: []Metric{{Name: "throughput_tok_s", Unit: "tok/s"}},
+		Axes: []Axis{{Name: "concurrency", Column: "concurrency", Values: []string{"2", "3", "4"}},
+			{Name: "thresholds", Column: "thresholds", Values: []string{"1,1", "1,2", "1,3"}}},
+		References: []Reference{{Name: "figure 10", Metric: "throughput_tok_s"}},
+	}
+	for _, c := range []struct {
+		n, threshold   int
+		own, published float64
+	}{
+		{2, 1, 90, 0}, {2, 2, 100, 122.3},
+		{3, 1, 126, 125.9}, {3, 2, 160, 169}, {3, 3, 168, 158.3},
+		{4, 2, 170, 179.1}, {4, 3, 200, 197.4},
+	} {
+		s.Rows = append(s.Rows, Row{Concurrency: c.n, Thresholds: []int{1, c.threshold}, Replicate: -1,
+			Values: []float64{c.own}, Half: []float64{math.NaN()}})
+		if c.published > 0 {
+			at := map[string]string{"concurrency": strconv.Itoa(c.n), "thresholds": JoinInts([]int{1, c.threshold})}
+			s.References[0].Points = append(s.References[0].Points, ReferencePoint{At: at, Value: c.published})
+		}
+	}
+	want := []Best{
+		{Reference: "figure 10", Place: "N = 3", Published: "1,2", Own: "1,3", Gap: 168.0/160 - 1},
+		{Reference: "figure 10", Place: "N = 4", Published: "1,3", Own: "1,3"},
+	}
+	if diff := cmp.Diff(want, s.Bests(), cmpopts.EquateApprox(0, 1e-12)); diff != "" {
+		t.Errorf("best thresholds (-want +got):\n%s", diff)
+	}
+	s.References[0].Metric = "latency_mean_ms"
+	if got := s.Bests(); got != nil {
+		t.Errorf("best thresholds of a latency: %v, want none", got)
 	}
 }
 
