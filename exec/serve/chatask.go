@@ -80,6 +80,9 @@ func readMessage(param string, raw json.RawMessage) (chat.Message, *failure) {
 	if role == "developer" {
 		role = "system"
 	}
+	if raw := f.raw["content"]; role != "assistant" && (len(raw) == 0 || string(raw) == "null") {
+		f.wrong("content", "content: missing, want a string or an array of parts")
+	}
 	content := text(f)
 	if failed := f.rest(); failed != nil {
 		return chat.Message{}, within(param, failed)

@@ -92,6 +92,9 @@ func TestBodiesRefused(t *testing.T) {
 				"cache_control":{"type":"ephemeral"}}]}]}`, "messages[0].content[0].cache_control", "not a field", 400},
 			{"chat/completions", `{"model":"pair","messages":[{"role":"user","content":["x"]}]}`,
 				"messages[0].content[0]", "no JSON object", 400},
+			{"chat/completions", `{"model":"pair","messages":[{"role":"user"}]}`, "messages[0].content", "missing", 400},
+			{"chat/completions", `{"model":"pair","messages":[{"role":"system","content":null}]}`,
+				"messages[0].content", "missing", 400},
 			{"chat/completions", `{"model":"pair","messages":[3]}`, "messages[0]", "no JSON object", 400},
 			{"chat/completions", `{"model":"pair","messages":[{"role":"user","content":"` + long + `"}]}`, "messages",
 				"274 tokens, want at most 255", 400},
@@ -159,7 +162,8 @@ func TestAccepted(t *testing.T) {
 		r.chat(accepted).read(t)
 		r.do("POST", "/v1/chat/completions", `{"model":"pair","messages":[{"role":"developer","content":"x"},
 			{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]},
-			{"role":"assistant","content":null,"tool_calls":[]}]}`).read(t)
+			{"role":"assistant","content":null,"tool_calls":[]},{"role":"assistant"},
+			{"role":"user","content":""}]}`).read(t)
 	})
 }
 
