@@ -193,6 +193,9 @@ func (f *generateFlags) run(c *cobra.Command, args []string) (err error) {
 		plan: plan, prompts: prompts, stdout: c.OutOrStdout(), stderr: c.ErrOrStderr(),
 		many: f.prompts.file != "", inFlight: plan.Spec.Concurrency,
 	}
+	for _, p := range asked {
+		s.ids = append(s.ids, p.id)
+	}
 	if f.inFlight.set {
 		s.inFlight = f.inFlight.of
 	}
@@ -270,6 +273,7 @@ func longest(prompts []system.Prompt) int {
 type session struct {
 	plan           *system.Plan
 	prompts        []system.Prompt
+	ids            []string // of the prompts; "" for none
 	inFlight       int
 	many, json     bool
 	stdout, stderr io.Writer

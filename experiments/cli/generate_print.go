@@ -10,6 +10,7 @@ import (
 
 // answerJSON is what generate --json prints of one answer.
 type answerJSON struct {
+	ID               string    `json:"id,omitempty"` // that the file of prompts gives
 	Text             string    `json:"text"`
 	Tokens           []int32   `json:"tokens"`
 	Origin           []int     `json:"origin"` // index of the model that made the token
@@ -40,6 +41,7 @@ const logProbMin = -9999
 func (s *session) document(i int) answerJSON {
 	a := s.answers[i]
 	d := answerJSON{
+		ID:     s.ids[i],
 		Tokens: []int32{}, Origin: []int{}, LogProbs: []float32{}, PromptTokens: len(s.prompts[i].IDs),
 		FinishReason: finishOf(a),
 	}

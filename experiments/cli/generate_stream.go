@@ -71,12 +71,27 @@ func (w *stream) text(i int) {
 	if i == 0 {
 		w.paint.legend(w.s.stderr)
 	}
-	w.paint.plain(fmt.Sprintf("--- %d of %d\n", i+1, len(w.s.prompts)))
+	w.paint.plain(w.title(i) + "\n")
 	for _, p := range w.s.pieces[i] {
 		w.paint.piece(p)
 	}
 	w.paint.end()
 	w.err = w.paint.err
+}
+
+// title is the line above an answer. It says if that is not whole.
+func (w *stream) title(i int) string {
+	title := fmt.Sprintf("--- %d of %d", i+1, len(w.s.prompts))
+	if id := w.s.ids[i]; id != "" {
+		title += fmt.Sprintf(" (%.64q)", id)
+	}
+	switch finish := finishOf(w.s.answers[i]); finish {
+	case "error":
+		title += ", failed: " + w.s.failure(i)
+	case "cancelled":
+		title += ", " + finish
+	}
+	return title
 }
 
 // finish writes what has not been written: answers that were begun, or never begun, when the run was ended,

@@ -62,7 +62,8 @@ func manyOn(t *testing.T, stdout *output, letters ...string) *session {
 	for i := range prompts {
 		prompts[i].Sampling.IgnoreEOS = true
 	}
-	return &session{plan: plan, prompts: prompts, inFlight: 1, many: true, stdout: stdout, stderr: &output{}}
+	return &session{plan: plan, prompts: prompts, ids: make([]string, len(prompts)), inFlight: 1, many: true,
+		stdout: stdout, stderr: &output{}}
 }
 
 // TestGenerateStreams: an answer to a file of prompts is written when it is whole, while others are made.

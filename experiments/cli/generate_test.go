@@ -216,7 +216,7 @@ func TestGenerateMany(t *testing.T) {
 		t.Errorf("replay: %s", out)
 	}
 
-	lines := `{"prompt": "one"}
+	lines := `{"prompt": "one", "id": "a1"}
 {"messages": [{"role": "user", "content": "two two"}]}
 `
 	var two answersJSON
@@ -225,6 +225,10 @@ func TestGenerateMany(t *testing.T) {
 	decode(t, mustRun(t, append(args, base...)...), &two)
 	for i := range two.Answers {
 		two.Answers[i].Throughput = all.Answers[i].Throughput
+		if want := []string{"a1", ""}[i]; two.Answers[i].ID != want {
+			t.Errorf("id %q, want %q", two.Answers[i].ID, want)
+		}
+		two.Answers[i].ID = ""
 	}
 	if diff := cmp.Diff(all.Answers[:2], two.Answers); diff != "" {
 		t.Errorf("JSON lines (-text +JSON):\n%s", diff)
@@ -324,7 +328,8 @@ func TestGenerateInterrupted(t *testing.T) {
 	prompts[0].Sampling.IgnoreEOS = true
 	ctx, stop := context.WithCancel(t.Context())
 	stdout, stderr := interrupting{stop: stop}, bytes.Buffer{}
-	s := session{plan: plan, prompts: prompts, inFlight: 1, stdout: &stdout, stderr: &stderr}
+	s := session{plan: plan, prompts: prompts, ids: make([]string, len(prompts)), inFlight: 1,
+		stdout: &stdout, stderr: &stderr}
 	if err := s.run(ctx, outputFiles{}, 0); err == nil || err.Error() != "interrupted; 0 of 1 answer whole" {
 		t.Errorf("error %v", err)
 	}
@@ -385,18 +390,31 @@ func TestGenerateFails(t *testing.T) {
 // TestGenerateFailsApart: of several answers each that fails says its own step, and the others are whole.
 func TestGenerateFailsApart(t *testing.T) {
 	small, _ := tinyPair(t)
-	root := &cobra.Command{Use: "tokenrouter", SilenceErrors: true, SilenceUsage: true}
-	root.AddCommand(newGenerateOn(nativetest.Fake()))
-	var stdout bytes.Buffer
-	root.SetOut(&stdout)
-	root.SetErr(&bytes.Buffer{})
 	prompts := putFile(t, t.TempDir(), "prompts.txt", "x\x02\nabc\ny\x02\n")
-	root.SetArgs([]string{"generate", "--small", small, "--no-chat", "--json", "--prompts", prompts, "-n", "1",
-		"--max-tokens", "4"})
+	var stdout bytes.Buffer
 	const first = "model 0 (slm): step 1: request 0: the logits are not finite"
-	if err := root.ExecuteContext(t.Context()); err == nil || err.Error() != "2 of 3 answers failed: "+first {
-		t.Errorf("error %v", err)
+	run := func(format string) {
+		root := &cobra.Command{Use: "tokenrouter", SilenceErrors: true, SilenceUsage: true}
+		root.AddCommand(newGenerateOn(nativetest.Fake()))
+		stdout.Reset()
+		root.SetOut(&stdout)
+		root.SetErr(&bytes.Buffer{})
+		root.SetArgs([]string{"generate", "--small", small, "--no-chat", format, "--prompts", prompts, "-n", "1",
+			"--max-tokens", "4"})
+		if err := root.ExecuteContext(t.Context()); err == nil || err.Error() != "2 of 3 answers failed: "+first {
+			t.Errorf("error %v", err)
+		}
 	}
+	run("--json=false")
+	titles := slices.DeleteFunc(strings.Split(stdout.String(), "\n"), func(line string) bool {
+		return !strings.HasPrefix(line, "---")
+	})
+	want := []string{"--- 1 of 3, failed: " + first, "--- 2 of 3",
+		"--- 3 of 3, failed: model 0 (slm): step 6: request 2: the logits are not finite"}
+	if diff := cmp.Diff(want, titles); diff != "" {
+		t.Errorf("titles of answers (-want +got):\n%s", diff)
+	}
+	run("--json")
 	var all struct {
 		Answers []answerJSON `json:"answers"`
 		totalsJSON

@@ -137,8 +137,9 @@ func newTaskScore() *cobra.Command {
 		Use:   "score PROBLEMS.jsonl ANSWERS.jsonl",
 		Short: "Count right answers, by task and level",
 		Long: `Compare the last line "Answer: ..." of each answer with the problem's own, exactly. An answer is a
-line of JSON with id and text; other keys are passed over. Every problem wants one answer, and every
-answer a problem. The intervals are of 95 % (Wilson).`,
+line of JSON with id and text, or one of an array of such under "answers", as generate --json prints it;
+other keys are passed over. Every problem wants one answer, and every answer a problem. The intervals are
+of 95 % (Wilson).`,
 		Example:           "  tokenrouter task score arith-test.jsonl answers.jsonl --json",
 		Args:              exactly(2, "a file of problems and one of answers"),
 		ValidArgsFunction: jsonlFiles,

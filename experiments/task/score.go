@@ -125,18 +125,28 @@ func ReadProblems(name string, in io.Reader) ([]Problem, error) {
 	return problems, err
 }
 
-// ReadAnswers reads answers, a line of JSON each with id and text, by id; name is for errors.
+// ReadAnswers reads answers by id: each a line of JSON with id and text, or one of an array of such under
+// "answers". name is for errors.
 func ReadAnswers(name string, in io.Reader) (map[string]string, error) {
 	type answer struct{ ID, Text *string }
+	type entry struct {
+		answer
+		Answers []answer
+	}
 	answers := map[string]string{}
-	err := readLines(name, in, func(a answer) error {
-		if a.ID == nil || a.Text == nil {
-			return errors.New("want id and text")
+	err := readLines(name, in, func(e entry) error {
+		if e.Answers == nil {
+			e.Answers = []answer{e.answer}
 		}
-		if _, twice := answers[*a.ID]; twice {
-			return fmt.Errorf("a second answer to %s", *a.ID)
+		for _, a := range e.Answers {
+			if a.ID == nil || a.Text == nil {
+				return errors.New("want id and text")
+			}
+			if _, twice := answers[*a.ID]; twice {
+				return fmt.Errorf("a second answer to %s", *a.ID)
+			}
+			answers[*a.ID] = *a.Text
 		}
-		answers[*a.ID] = *a.Text
 		return nil
 	})
 	return answers, err

@@ -47,7 +47,8 @@ func TestScore(t *testing.T) {
 		{ID: "a3", Task: "arith", Level: 6, Final: "5"},
 	}
 	answers, err := ReadAnswers("answers", strings.NewReader(`{"id": "a1", "text": "Answer: 3", "tokens": 4}
-		{"id": "a2", "text": "Answer: 3"} {"id": "a3", "text": "5"} {"id": "s1", "text": "x\nAnswer: a b"}`))
+		{"id": "a2", "text": "Answer: 3"}
+		{"answers": [{"id": "a3", "text": "5"}], "shares": [1]} {"id": "s1", "text": "x\nAnswer: a b"}`))
 	if err != nil {
 		t.Fatal(err)
 	}
