@@ -1,5 +1,5 @@
-"""Writes the results in docs/pareto.md anew, of the newest runs of the three experiments, and keeps these runs, small, in
-docs/pareto: what notebook 02 reads where there is no other run."""
+"""Writes the results in docs/pareto.md anew, of the newest runs of the three experiments, and the table of all points in
+the README. It keeps these runs, small, in docs/pareto: what notebook 02 reads where there is no other run."""
 
 import csv
 import gzip
@@ -76,6 +76,32 @@ def section(experiment):
     return f"## {title}\n\n{about}\n{errors(run)}\n\n![{title}](pareto/{image})\n\n{found}\n"
 
 
+def points(experiment):
+    """All points of a run that is kept, in Markdown: a line a routing and threshold."""
+    with (DOCS / "pareto" / experiment / "summary.csv").open() as file:
+        rows = [row for row in csv.DictReader(file) if row["row"] == "mean"]
+    policies = ["eager", "delayed"]
+    places = [(n, policy) for policy in policies for n in sorted({row["concurrency"] for row in rows}, key=int)]
+    lines = ["| routing | threshold | right, % (95 % interval) | made by the large model, % | p | "
+             + " | ".join(f"{policy}, N = {n}" for n, policy in places) + " |", "|" + "---|" * (5 + len(places))]
+    found = {}
+    for row in rows:
+        found.setdefault((row["routing"], row["routing_threshold"]), {})[row["concurrency"], row["policy"]] = row
+    for (routing, threshold), at in found.items():
+        row = at.get((places[0][0], "eager")) or next(iter(at.values()))
+        low, high, right = (f"{100 * float(row[key]):.1f}" for key in ["accuracy_low", "accuracy_high", "accuracy"])
+        p = f"{float(row['p']):.3f}" if row["p"] else ""
+        speeds = [f"{float(at[place]['throughput_tok_s']):,.0f}" if place in at else "" for place in places]
+        lines.append(f"| {routing} | {threshold} | {right} ({low} to {high}) | {100 * float(row['large_share']):.1f} | {p} | "
+                     + " | ".join(speeds) + " |")
+    return "\n".join(lines)
+
+
 page = DOCS / "pareto.md"
 head = page.read_text().split("<!-- results -->")[0]
 page.write_text(head + "<!-- results -->\n\n" + "\n".join(map(section, EXPERIMENTS)))
+
+readme = ROOT / "README.md"
+begin, end = "<!-- all points -->\n", "<!-- end of all points -->\n"
+before, after = readme.read_text().split(begin)
+readme.write_text(before + begin + "\n" + points("pareto") + "\n\n" + end + after.split(end)[1])
