@@ -125,7 +125,7 @@ engines: llama
 	experiments/standard/engines.sh $(PYTHON) $(PEER) $(ENGINES)
 
 # Our executor against them, on the trained pair: docs/standard-serving.md and .json anew. Wants a machine that does
-# nothing else, for ten minutes.
+# nothing else, for half an hour.
 standard-serving: engines
 	$(GO) run ./experiments/standard -engines $(ENGINES) -out docs/standard-serving experiments/standard-serving.toml
 
