@@ -48,7 +48,7 @@ func (r *runner) onHardware(o *Options) error {
 	if r.spec.Answered {
 		r.metrics = result.TaskMetricsOf(r.spec.ModelNames())
 	}
-	return r.hashModels()
+	return r.hashModels(o)
 }
 
 // prepare loads the models and has a first round of step times.

@@ -17,7 +17,7 @@ import (
 
 // hashModels takes the hashes of the files of all models and routers that the spec's systems read. A spec
 // names their folders only, so its own hash does not tell one training from the next.
-func (r *runner) hashModels() error {
+func (r *runner) hashModels(o *Options) error {
 	r.models = make(map[string]string)
 	systems := []*spec.System{r.spec.Hardware.System}
 	for i := range r.spec.Points {
@@ -37,7 +37,7 @@ func (r *runner) hashModels() error {
 				continue
 			}
 			seen[dir] = true
-			if err := r.hashFolder(dir); err != nil {
+			if err := r.hashFolder(dir, o); err != nil {
 				return err
 			}
 		}
@@ -46,7 +46,7 @@ func (r *runner) hashModels() error {
 }
 
 // hashFolder takes those of a folder. What else is wrong with it is said when it is opened.
-func (r *runner) hashFolder(dir string) error {
+func (r *runner) hashFolder(dir string, o *Options) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil
@@ -55,6 +55,10 @@ func (r *runner) hashFolder(dir string) error {
 		path := filepath.Join(dir, e.Name())
 		if end := filepath.Ext(path); end != ".json" && end != ".safetensors" && end != ".jinja" {
 			continue
+		}
+		const long = 1 << 30 // bytes, a second or more
+		if info, err := e.Info(); err == nil && info.Size() >= long && o.Doing != nil {
+			o.Doing(fmt.Sprintf("taking the hash of %s, %.1f GB", path, float64(info.Size())/1e9))
 		}
 		hash, err := model.SHA256(path)
 		if errors.Is(err, model.ErrNotRegular) {
