@@ -253,7 +253,7 @@ func (f *generateFlags) encode(p *system.Plan, asked []prompt) ([]system.Prompt,
 			IDs: ids, TokensMax: min(f.tokensMax.of, room), Sampling: f.sampling.of(i), Stop: f.stop,
 			Arrival: -1, // whenever there is room
 		}
-		if prompts[i].Entry, err = p.Entry(ids); err != nil {
+		if prompts[i].Entry, err = p.Entry(ids, nil); err != nil {
 			return nil, fmt.Errorf("%s: %w", a.where, err)
 		}
 	}

@@ -242,17 +242,11 @@ func (f *serveFlags) config(p *system.Plan, places int) (serve.Config, error) {
 	for _, m := range p.Core.Models {
 		c.Models = append(c.Models, m.Name)
 	}
-	if scorer := p.Scorer(); scorer != nil {
-		c.Entry = func(ids []int32, threshold *float64) (int, error) {
-			if threshold == nil {
-				return p.Entry(ids)
-			}
-			score, err := scorer.Score(ids)
-			return system.Born(score, *threshold), err
-		}
+	if p.Scorer() != nil {
+		c.Entry = p.Entry
 	}
 	router := p.Spec.Router
-	c.Scores = slices.Contains([]string{"r2r", "citer", "collm"}, router.Algorithm)
+	c.Scores = router.Scored()
 	// A server's entropies are bounded about one threshold.
 	if c.Scores || router.Algorithm == "rstitch" && !p.Remote() {
 		c.Rule = func(threshold float64) core.Algorithm {

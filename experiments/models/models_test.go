@@ -56,7 +56,7 @@ func answers(t *testing.T, s *spec.System, problems []task.Problem, inFlight int
 		if prompts[i].IDs, err = encoder.Text(problems[i].Prompt); err != nil {
 			t.Fatal(err)
 		}
-		if prompts[i].Entry, err = p.Entry(prompts[i].IDs); err != nil {
+		if prompts[i].Entry, err = p.Entry(prompts[i].IDs, nil); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -79,6 +79,11 @@ type Router struct {
 	HasShare bool
 }
 
+// Scored reports whether a network gives each draft of the small model a score.
+func (r *Router) Scored() bool {
+	return r.Algorithm == "r2r" || r.Algorithm == "citer" || r.Algorithm == "collm"
+}
+
 // Backends are the values of System.Backend.
 var Backends = []string{"cpu", "cuda"}
 

@@ -39,8 +39,8 @@ func (p *Plan) openQuery(r *spec.Router, given Scorer) error {
 func (p *Plan) Scorer() Scorer { return p.scorer }
 
 // Entry is the model that answers a prompt, with routing by request: the small one, or the large one from
-// the threshold on. It is 0 with any other algorithm.
-func (p *Plan) Entry(ids []int32) (int, error) {
+// the threshold on, the system's own for nil. It is 0 with any other algorithm.
+func (p *Plan) Entry(ids []int32, threshold *float64) (int, error) {
 	if p.scorer == nil {
 		return 0, nil
 	}
@@ -48,7 +48,10 @@ func (p *Plan) Entry(ids []int32) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("router %s: %w", p.Spec.Router.Dir, err)
 	}
-	return Born(score, p.Spec.Router.Threshold), nil
+	if threshold == nil {
+		threshold = &p.Spec.Router.Threshold
+	}
+	return Born(score, *threshold), nil
 }
 
 // Born is the model that a request with a score stays with.

@@ -129,8 +129,12 @@ func TestQueryFolder(t *testing.T) {
 		want      int
 	}{{score, 1}, {score + 1e-9, 0}, {0, 1}, {2, 0}} {
 		p.Spec.Router.Threshold = c.threshold
-		if got, err := p.Entry(ids); err != nil || got != c.want {
+		if got, err := p.Entry(ids, nil); err != nil || got != c.want {
 			t.Errorf("score %v at %v: model %d, %v; want %d", score, c.threshold, got, err, c.want)
+		}
+		p.Spec.Router.Threshold = 1 - c.threshold // a request's own counts
+		if got, err := p.Entry(ids, &c.threshold); err != nil || got != c.want {
+			t.Errorf("score %v at its own %v: model %d, %v; want %d", score, c.threshold, got, err, c.want)
 		}
 	}
 	s.Models[0] = spec.Folder(folder(t, "slm", small, 1))

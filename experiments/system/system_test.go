@@ -258,7 +258,7 @@ func answers(
 	defer p.Close()
 	prompts = slices.Clone(prompts)
 	for i := range prompts {
-		if prompts[i].Entry, err = p.Entry(prompts[i].IDs); err != nil {
+		if prompts[i].Entry, err = p.Entry(prompts[i].IDs, nil); err != nil {
 			t.Fatal(err)
 		}
 	}

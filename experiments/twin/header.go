@@ -30,7 +30,7 @@ func Header(p *system.Plan) (trace.Header, error) {
 		switch {
 		case h.Pair.Algorithm == "me":
 			signals |= trace.Draw
-		case i == 0 && scored(h.Pair.Algorithm):
+		case i == 0 && p.Spec.Router.Scored():
 			signals |= trace.Score
 		}
 		h.Signals = append(h.Signals, signals)
@@ -48,11 +48,6 @@ func Header(p *system.Plan) (trace.Header, error) {
 		}
 	}
 	return h, nil
-}
-
-// scored reports whether an algorithm has a network at the small model.
-func scored(algorithm string) bool {
-	return algorithm == "r2r" || algorithm == "citer" || algorithm == "collm"
 }
 
 // weights is a hash of what a model computes.
