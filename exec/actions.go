@@ -149,9 +149,9 @@ func (l *Loop) leave(e *core.Leave) {
 func (l *Loop) launch(launch *core.Launch) {
 	r := &l.runners[launch.Model]
 	p := &r.pass
+	own := append(p.Launch.Rows[:0], launch.Rows...) // the core's may change before the pass's results are told
 	p.Launch, p.At = *launch, l.now
-	r.rows = append(r.rows[:0], launch.Rows...)
-	p.Launch.Rows = r.rows
+	p.Launch.Rows = own
 	p.Tokens, p.Contexts = p.Tokens[:0], p.Contexts[:0]
 	for i := range launch.Rows {
 		row := &launch.Rows[i]

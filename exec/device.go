@@ -102,8 +102,6 @@ type runner struct {
 	freed  []int32
 	busy   bool
 	rowOf  []int32 // by slot: its row of the pass
-	// rows are the pass's own: the core plans the next one in the turn that completes it.
-	rows []core.Row
 	// The pass was due at due, 0 while none is, and began at started.
 	due, started core.Time
 }
