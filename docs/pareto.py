@@ -42,10 +42,15 @@ def keep(run, folder):
             packed.write((json.dumps({key: answer[key] for key in KEPT}) + "\n").encode())
 
 
+def means(run):
+    """The rows of a run's points, over all replicates."""
+    with (run / "summary.csv").open() as file:
+        return [row for row in csv.DictReader(file) if row["row"] == "mean"]
+
+
 def errors(run):
     """How far the simulator is from the measured throughput, in a sentence."""
-    with (run / "summary.csv").open() as file:
-        rows = [row for row in csv.DictReader(file) if row["row"] == "mean"]
+    rows = means(run)
     said = []
     for column, by in [("simulated_order_error", "the run's own steps in order"),
                        ("simulated_own_error", "a law of the run's own steps"),
@@ -78,8 +83,7 @@ def section(experiment):
 
 def points(experiment):
     """All points of a run that is kept, in Markdown: a line a routing and threshold."""
-    with (DOCS / "pareto" / experiment / "summary.csv").open() as file:
-        rows = [row for row in csv.DictReader(file) if row["row"] == "mean"]
+    rows = means(DOCS / "pareto" / experiment)
     policies = ["eager", "delayed"]
     places = [(n, policy) for policy in policies for n in sorted({row["concurrency"] for row in rows}, key=int)]
     lines = ["| routing | threshold | right, % (95 % interval) | made by the large model, % | p | "

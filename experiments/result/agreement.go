@@ -121,8 +121,8 @@ func (s *Summary) Orders() []Order {
 				}
 			}
 		}
-		o.Published = namesBy(group, "variant", func(c Cell) float64 { return c.Published })
-		o.Own = namesBy(group, "variant", func(c Cell) float64 { return c.Own })
+		o.Published = namesBy(group, func(c Cell) float64 { return c.Published })
+		o.Own = namesBy(group, func(c Cell) float64 { return c.Own })
 		orders = append(orders, o)
 	}
 	return orders
@@ -187,12 +187,12 @@ func (s *Summary) placeOf(r *Row, but string) string {
 	return strings.Join(parts, ", ")
 }
 
-func namesBy(cells []Cell, axis string, value func(Cell) float64) []string {
+func namesBy(cells []Cell, value func(Cell) float64) []string {
 	sorted := slices.Clone(cells)
 	slices.SortStableFunc(sorted, func(a, b Cell) int { return cmp.Compare(value(b), value(a)) })
 	names := make([]string, len(sorted))
 	for i, c := range sorted {
-		names[i] = c.Row.Text(axis)
+		names[i] = c.Row.Text("variant")
 	}
 	return names
 }

@@ -23,23 +23,23 @@ func (r *runner) hashModels(o *Options) error {
 	for i := range r.spec.Points {
 		systems = append(systems, r.spec.Points[i].System)
 	}
-	seen := make(map[string]bool)
+	var dirs []string
 	for _, y := range systems {
 		if y == nil {
 			continue
 		}
-		dirs := []string{y.Router.Dir}
+		dirs = append(dirs, y.Router.Dir)
 		for _, m := range y.Used() {
 			dirs = append(dirs, m.Dir)
 		}
-		for _, dir := range dirs {
-			if dir == "" || seen[dir] {
-				continue
-			}
-			seen[dir] = true
-			if err := r.hashFolder(dir, o); err != nil {
-				return err
-			}
+	}
+	slices.Sort(dirs)
+	for _, dir := range slices.Compact(dirs) {
+		if dir == "" { // random weights, or no router
+			continue
+		}
+		if err := r.hashFolder(dir, o); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -87,10 +87,7 @@ func (r *runner) sameModels() error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	var now []string
-	for _, hash := range r.models {
-		now = append(now, hash)
-	}
+	now := slices.Collect(maps.Values(r.models))
 	for _, path := range slices.Sorted(maps.Keys(old.Models)) {
 		if !slices.Contains(now, old.Models[path]) {
 			return fmt.Errorf("can not resume %s: %s has changed since, want that of SHA-256 %.16s..., or a run"+

@@ -70,11 +70,15 @@ export class Answer {
 
   get here() { return this.box.querySelector(".here"); }
 
+  mark(span) {
+    this.here?.classList.remove("here");
+    span.classList.add("here");
+  }
+
   // point shows what is known of a token.
   point(span) {
     if (!span?.tokens) return;
-    this.here?.classList.remove("here");
-    span.classList.add("here");
+    this.mark(span);
     const words = span.tokens.map((t) => this.words(t)).join("\n");
     this.bubble.textContent = words;
     this.bubble.hidden = false;
@@ -103,8 +107,7 @@ export class Answer {
     if (to === undefined || all.length === 0 || event.ctrlKey || event.metaKey || event.altKey) return;
     event.preventDefault();
     const span = all[Math.min(Math.max(to, 0), all.length - 1)];
-    this.here?.classList.remove("here");
-    span.classList.add("here"); // at once: the next key may come before the frame
+    this.mark(span); // at once: the next key may come before the frame
     span.scrollIntoView({ block: "nearest" });
     requestAnimationFrame(() => { // after the scrolling, which hides the bubble
       this.point(span);
